@@ -1,0 +1,1 @@
+"""tf_disc: compiles TensorFlow graphs for x86 CPUs."""
