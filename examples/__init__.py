@@ -1,0 +1,1 @@
+"""Programs that show tf_disc at work."""

@@ -1,0 +1,10 @@
+"""Nothing is enabled by importing tf_disc here: a test that wants it calls `tf_disc.enable()`.
+
+Set before anything imports tf_disc. Tests of the compiler then run without TensorFlow, and those
+that compare with TensorFlow have it plain.
+"""
+
+import os
+
+os.environ.setdefault("TF_DISC", "0")
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")

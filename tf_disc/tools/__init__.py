@@ -1,0 +1,1 @@
+"""The `tf-disc` command and the programs that write documentation pages."""
