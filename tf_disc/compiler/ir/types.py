@@ -1,0 +1,90 @@
+"""Element types and tensor types."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tf_disc.compiler.ir.dims import Dim, DimLike, as_dim, parse_dim, product
+
+#: Bytes of one element. The names are those of docs/contracts.md.
+ITEM_BYTES: dict[str, int] = {
+    "f32": 4, "f64": 8, "i32": 4, "i64": 8, "bool": 1, "i8": 1, "u8": 1, "i16": 2, "f16": 2, "bf16": 2,
+}  # fmt: skip
+
+FLOATS = ("f32", "f64")
+INTEGERS = ("i32", "i64", "i8", "u8", "i16")
+
+
+@dataclass(frozen=True, slots=True)
+class TensorType:
+    """dtype and sizes; the rank is ``len(dims)``. Row-major and dense."""
+
+    dtype: str
+    dims: tuple[Dim, ...]
+
+    @property
+    def rank(self) -> int:
+        return len(self.dims)
+
+    @property
+    def num_elements(self) -> Dim:
+        return product(self.dims)
+
+    @property
+    def num_bytes(self) -> Dim:
+        return self.num_elements * ITEM_BYTES[self.dtype]
+
+    def __str__(self) -> str:
+        return f"{self.dtype}[{', '.join(str(d) for d in self.dims)}]"
+
+
+@dataclass(frozen=True, slots=True)
+class LoopType:
+    """The type of a value inside a kernel: one scalar, or one for each lane."""
+
+    dtype: str
+    lanes: bool = False
+
+    def __str__(self) -> str:
+        return f"v.{self.dtype}" if self.lanes else self.dtype
+
+
+Type = TensorType | LoopType
+
+
+def tensor(dtype: str, dims: tuple[DimLike, ...] | list[DimLike]) -> TensorType:
+    """A tensor type of ints and dims."""
+    return TensorType(dtype, tuple(as_dim(d) for d in dims))
+
+
+def parse_type(text: str) -> Type:
+    """The inverse of ``str(type)``."""
+    text = text.strip()
+    if "[" not in text:
+        lanes = text.startswith("v.")
+        return LoopType(text[2:] if lanes else text, lanes)
+    dtype, _, rest = text.partition("[")
+    if dtype not in ITEM_BYTES or not rest.endswith("]"):
+        raise ValueError(f"not a type: {text!r}")
+    return TensorType(dtype, tuple(parse_dim(d) for d in split_top(rest[:-1])))
+
+
+def split_top(text: str) -> list[str]:
+    """Splits at the commas that stand outside brackets and quotes."""
+    parts: list[str] = []
+    depth, start, quoted = 0, 0, False
+    for i, c in enumerate(text):
+        if quoted:
+            quoted = not (c == '"' and text[i - 1] != "\\")
+        elif c == '"':
+            quoted = True
+        elif c in "([{<":
+            depth += 1
+        elif c in ")]}>":
+            depth -= 1
+        elif c == "," and depth == 0:
+            parts.append(text[start:i])
+            start = i + 1
+    if text[start:].strip():
+        parts.append(text[start:])
+    return [p.strip() for p in parts]

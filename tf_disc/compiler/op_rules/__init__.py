@@ -1,0 +1,17 @@
+"""All rules, by op name; and the op table that the clustering pass is given."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tf_disc.compiler.op_rules import elementwise, products, reductions, shapes
+from tf_disc.compiler.op_rules.record import OpRule
+
+RULES: dict[str, OpRule] = {
+    rule.op: rule for family in (elementwise, reductions, products, shapes) for rule in family.RULES
+}
+
+
+def op_table() -> list[dict[str, Any]]:
+    """The rules as the pass gets them (docs/contracts.md 1), sorted by op."""
+    return [RULES[op].table_entry() for op in sorted(RULES)]
