@@ -38,6 +38,9 @@ constexpr auto kStopPatience = std::chrono::milliseconds(500);
 constexpr auto kFirstBackoff = std::chrono::milliseconds(50);
 constexpr int kMaxBackoffDoublings = 6;
 
+// How soon an interruption is seen.
+constexpr int64_t kMaxPollMs = 50;
+
 using Seconds = std::chrono::duration<double>;
 
 // Waits for the child; true when it has ended (or is not ours to wait for).
@@ -74,6 +77,9 @@ absl::StatusOr<WorkerResponse> WorkerProcess::Compile(
                     settings.fingerprint != running_settings_.fingerprint)) {
     Stop();
   }
+  // One that ended or spoke while nobody asked cannot be trusted with this
+  // compile; that it must be replaced is no failure of this compile.
+  if (running() && HasUnaskedOutput()) Stop();
   if (!running()) {
     const absl::Status started = Start(settings);
     if (!started.ok()) {
@@ -167,6 +173,10 @@ absl::StatusOr<WorkerResponse> WorkerProcess::Exchange(
     }
     const auto left =
         std::chrono::duration_cast<std::chrono::milliseconds>(deadline - now);
+    if (interrupted_.load(std::memory_order_relaxed)) {
+      KillAndDescribe();
+      return absl::CancelledError("this process is ending");
+    }
     pollfd polls[3] = {{child_.stdout_fd, POLLIN, 0},
                        {child_.stderr_fd, POLLIN, 0},
                        {child_.stdin_fd, POLLOUT, 0}};
@@ -174,7 +184,7 @@ absl::StatusOr<WorkerResponse> WorkerProcess::Exchange(
     // standard input is of interest only while there is something to send.
     if (bytes.empty()) polls[2].fd = -1;
     const int timeout_ms =
-        static_cast<int>(std::min<int64_t>(left.count() + 1, 1000));
+        static_cast<int>(std::min<int64_t>(left.count() + 1, kMaxPollMs));
     if (poll(polls, 3, timeout_ms) < 0 && errno != EINTR) {
       const std::string end = KillAndDescribe();
       return absl::AbortedError(
@@ -239,6 +249,11 @@ absl::StatusOr<WorkerResponse> WorkerProcess::Exchange(
   response.message = received.substr(
       kResponseHeaderBytes + manifest_bytes + object_bytes, message_bytes);
   return response;
+}
+
+bool WorkerProcess::HasUnaskedOutput() const {
+  pollfd polled = {child_.stdout_fd, POLLIN, 0};
+  return poll(&polled, 1, 0) != 0;
 }
 
 void WorkerProcess::ReadMessages() {
