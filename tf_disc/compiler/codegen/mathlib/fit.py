@@ -1,0 +1,192 @@
+"""Makes the polynomial coefficients of this folder again: `python -m ...mathlib.fit [name ...]`.
+
+Not used when compiling. Each entry of FITS says what is approximated, on which interval, with which
+weight; the printed coefficients are rounded to the type that evaluates them, one after the other from
+the constant upward, refitting those that remain (so that they make up for the rounding).
+
+Method: the Remez exchange on a fixed grid of Chebyshev points, in mpmath. A quotient P/Q is fitted by
+repeating the linear fit of P - f Q with the weight divided by the last Q (Sanathanan and Koerner 1963).
+Needs mpmath, which tf_disc itself does not.
+"""
+
+from __future__ import annotations
+
+import struct
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import mpmath as mp
+
+mp.mp.dps = 50
+
+Real = mp.mpf
+Function = Callable[[Real], Real]
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Approximates `target(t)` on [low, high] by P(t) / Q(t), minimising |error * weight(t)|.
+
+    degree: of P; denominator: degree of Q (0: a polynomial), whose constant is 1.
+    fixed: coefficients of P, from the constant upward, that are given.
+    bits: 24 rounds coefficients to float, 53 to double.
+    """
+
+    target: Function
+    low: Real
+    high: Real
+    degree: int
+    weight: Function
+    denominator: int = 0
+    fixed: tuple[float, ...] = ()
+    bits: int = 24
+    points: int = 1200
+
+
+def rounded(number: Real, bits: int) -> Real:
+    """`number` rounded to float (24) or double (53)."""
+    as_double = float(number)
+    return mp.mpf(struct.unpack("f", struct.pack("f", as_double))[0] if bits == 24 else as_double)
+
+
+def _exchange(reference: Sequence[int], errors: Sequence[Real], worst: int) -> list[int]:
+    """Puts `worst` into the reference for a neighbour, so that the errors' signs still alternate."""
+    positive = [errors[i] > 0 for i in reference]
+    sign = errors[worst] > 0
+    after = next((k for k, i in enumerate(reference) if i > worst), len(reference))
+    if after > 0 and positive[after - 1] == sign:
+        return [*reference[: after - 1], worst, *reference[after:]]
+    if after < len(reference) and positive[after] == sign:
+        return [*reference[:after], worst, *reference[after + 1 :]]
+    if after == 0:
+        return [worst, *reference[:-1]]
+    return [*reference[1:], worst]
+
+
+def minimax(
+    target: Sequence[Real], basis: Sequence[Sequence[Real]], weight: Sequence[Real]
+) -> tuple[list[Real], Real]:
+    """Coefficients c that minimise max |weight (target - sum c basis)| over the grid, and that maximum."""
+    count, points = len(basis), len(target)
+    reference = [round(k * (points - 1) / count) for k in range(count + 1)]
+    best: tuple[list[Real], Real] | None = None
+    for _ in range(100):
+        rows = [
+            [basis[j][i] for j in range(count)] + [(-1) ** k / weight[i]]
+            for k, i in enumerate(reference)
+        ]
+        solution = mp.lu_solve(mp.matrix(rows), mp.matrix([target[i] for i in reference]))
+        coefficients = [solution[j] for j in range(count)]
+        errors = [
+            weight[i] * (target[i] - mp.fdot((c, b[i]) for c, b in zip(coefficients, basis)))
+            for i in range(points)
+        ]
+        largest = max(abs(error) for error in errors)
+        if best is None or largest < best[1]:
+            best = (coefficients, largest)
+        if largest < abs(solution[count]) * mp.mpf("1.001"):
+            break
+        worst = max(range(points), key=lambda i: abs(errors[i]))
+        reference = _exchange(reference, errors, worst)
+    assert best is not None
+    return best
+
+
+def solve(fit: Fit) -> tuple[list[Real], list[Real], Real]:
+    """Coefficients of P and of Q (its constant 1 left out), rounded, and the largest weighted error."""
+    middle, half = (mp.mpf(fit.high) + fit.low) / 2, (mp.mpf(fit.high) - fit.low) / 2
+    grid = [middle - half * mp.cos(mp.pi * (k + mp.mpf("0.5")) / fit.points) for k in range(fit.points)]
+    values = [fit.target(t) for t in grid]
+    # A weight that changes sign would make the exchange look for the wrong alternation.
+    weights = [abs(fit.weight(t)) for t in grid]
+    powers = [[t**k for t in grid] for k in range(max(fit.degree, fit.denominator) + 1)]
+    # One unknown a column, in the order in which they are rounded: P0, P1, Q1, P2, Q2 ...
+    columns: list[tuple[str, int]] = []
+    for k in range(max(fit.degree, fit.denominator) + 1):
+        if k <= fit.degree:
+            columns.append(("p", k))
+        if 1 <= k <= fit.denominator:
+            columns.append(("q", k))
+    basis = {
+        (side, k): powers[k] if side == "p" else [-v * t for v, t in zip(values, powers[k])]
+        for side, k in columns
+    }
+    known = {("p", k): mp.mpf(c) for k, c in enumerate(fit.fixed)}
+    quotient = [mp.mpf(1)] * fit.points
+    while len(known) < len(columns):
+        unknown = [column for column in columns if column not in known]
+        rest = [
+            values[i] - mp.fsum(c * basis[column][i] for column, c in known.items())
+            for i in range(fit.points)
+        ]
+        # A polynomial's known low powers are divided out: with them, all functions that remain would be
+        # zero at 0 inside the interval, and the best error need not alternate there.
+        lowest = 0 if fit.denominator else unknown[0][1]
+        for _ in range(8 if fit.denominator else 1):
+            found, _error = minimax(
+                [r / t**lowest for r, t in zip(rest, grid)],
+                [[v / t**lowest for v, t in zip(basis[column], grid)] for column in unknown],
+                [w * abs(t) ** lowest / q for w, t, q in zip(weights, grid, quotient)],
+            )
+            everything = {**known, **dict(zip(unknown, found))}
+            quotient = [
+                1 + mp.fsum(everything["q", k] * powers[k][i] for k in range(1, fit.denominator + 1))
+                for i in range(fit.points)
+            ]
+        known[unknown[0]] = rounded(found[0], fit.bits)
+    top = [known["p", k] for k in range(fit.degree + 1)]
+    bottom = [known["q", k] for k in range(1, fit.denominator + 1)]
+    error = max(
+        abs(
+            weights[i]
+            * (values[i] - mp.polyval(top[::-1], t) / mp.polyval([*bottom[::-1], mp.mpf(1)], t))
+        )
+        for i, t in enumerate(grid)
+    )
+    return top, bottom, error
+
+
+def _exp_tail(r: Real) -> Real:
+    """(exp(r) - 1 - r) / r^2; 1/2 at 0."""
+    return (mp.expm1(r) - r) / r**2 if r != 0 else mp.mpf("0.5")
+
+
+def _log_tail(f: Real) -> Real:
+    """(log(1 + f) - f) / f^2; -1/2 at 0."""
+    return (mp.log1p(f) - f) / f**2 if f != 0 else -mp.mpf("0.5")
+
+
+_HALF_LN2 = mp.log(2) / 2
+# A little more than half of ln 2: the rounded quotient may be off by a little.
+_EXP_RADIUS = _HALF_LN2 * mp.mpf("1.0001")
+
+FITS: dict[str, Fit] = {
+    # exp(r) = 1 + r + r^2 P(r); the weight makes the error relative to exp(r).
+    "exp": Fit(_exp_tail, -_EXP_RADIUS, _EXP_RADIUS, 4, lambda r: r**2 / mp.exp(r)),
+    # log(1 + f) = f + f^2 P(f) for 1 + f in [2/3, 4/3); relative to log(1 + f).
+    "log": Fit(
+        _log_tail,
+        -mp.mpf(1) / 3,
+        mp.mpf(1) / 3,
+        7,
+        lambda f: f**2 / mp.log1p(f),
+        fixed=(-0.5,),
+    ),
+}
+
+
+def main(names: Sequence[str]) -> None:
+    for name, fit in FITS.items():
+        if names and name not in names:
+            continue
+        top, bottom, error = solve(fit)
+        digits = 9 if fit.bits == 24 else 17
+        print(f"{name}: largest weighted error 2^{float(mp.log(error, 2)):.2f}")
+        for label, numbers in (("P", top), ("Q", [mp.mpf(1), *bottom] if bottom else [])):
+            if numbers:
+                print(f"  {label} = ({', '.join(f'{float(c):.{digits}g}' for c in numbers)})")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,166 @@
+"""Operations on one vector type (or its scalar): what the math functions are written in.
+
+A thin layer over `ir.IRBuilder`: constants are splat to the width, comparisons are named after how
+they treat NaN, and nothing here makes a basic block. No instruction carries a fast-math flag.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from llvmlite import ir
+
+
+class SplatConstant(ir.Constant):  # type: ignore[misc]
+    """One scalar in every lane, in LLVM's short form; llvmlite's own constant prints each lane."""
+
+    def __init__(self, kind: ir.VectorType, scalar: ir.Constant) -> None:
+        super().__init__(kind, [scalar] * kind.count)
+        self._text = f"splat ({scalar.type} {scalar.get_reference()})"
+
+    def _get_reference(self) -> str:
+        return self._text
+
+
+class Lanes:
+    """Emits operations on `kind` (f32 or f64, scalar or vector) at the position of `builder`.
+
+    Every method takes and returns values of that type, or of the integer type of equal width and
+    equal lane count (names that end in `_int`), or masks (`i1` lanes).
+    """
+
+    def __init__(self, builder: ir.IRBuilder, kind: ir.Type) -> None:
+        self.builder = builder
+        self.kind = kind
+        self.width = kind.count if isinstance(kind, ir.VectorType) else 1
+        self.element = kind.element if isinstance(kind, ir.VectorType) else kind
+        self.is_double = isinstance(self.element, ir.DoubleType)
+        self.int_element = ir.IntType(64 if self.is_double else 32)
+        self.int_kind = self._of(self.int_element)
+
+    # Constants and types.
+
+    def _of(self, element: ir.Type) -> ir.Type:
+        """The type of as many lanes of another element."""
+        if isinstance(self.kind, ir.VectorType):
+            return ir.VectorType(element, self.width)
+        return element
+
+    def _splat(self, kind: ir.Type, scalar: ir.Constant) -> ir.Constant:
+        if not isinstance(kind, ir.VectorType):
+            return scalar
+        return SplatConstant(kind, scalar)
+
+    def const(self, number: float) -> ir.Constant:
+        return self._splat(self.kind, ir.Constant(self.element, number))
+
+    def const_int(self, number: int) -> ir.Constant:
+        bits = self.int_element.width
+        wrapped = (number + (1 << (bits - 1))) % (1 << bits) - (1 << (bits - 1))
+        return self._splat(self.int_kind, ir.Constant(self.int_element, wrapped))
+
+    def _call(self, name: str, *args: ir.Value) -> ir.Value:
+        """Calls the LLVM intrinsic `name` on this type; llvmlite cannot mangle vector types."""
+        letter = "f64" if self.is_double else "f32"
+        suffix = f"v{self.width}{letter}" if isinstance(self.kind, ir.VectorType) else letter
+        full_name = f"{name}.{suffix}"
+        module = self.builder.module
+        callee = module.globals.get(full_name)
+        if callee is None:
+            callee = ir.Function(
+                module, ir.FunctionType(self.kind, [self.kind] * len(args)), full_name
+            )
+        return self.builder.call(callee, args)
+
+    # Arithmetic, each rounded once.
+
+    def add(self, a: ir.Value, b: ir.Value) -> ir.Value:
+        return self.builder.fadd(a, b)
+
+    def sub(self, a: ir.Value, b: ir.Value) -> ir.Value:
+        return self.builder.fsub(a, b)
+
+    def mul(self, a: ir.Value, b: ir.Value) -> ir.Value:
+        return self.builder.fmul(a, b)
+
+    def div(self, a: ir.Value, b: ir.Value) -> ir.Value:
+        return self.builder.fdiv(a, b)
+
+    def neg(self, a: ir.Value) -> ir.Value:
+        return self.builder.fneg(a)
+
+    def fma(self, a: ir.Value, b: ir.Value, c: ir.Value) -> ir.Value:
+        """a * b + c rounded once; a hardware instruction on every target (x86-64-v3 and up)."""
+        return self._call("llvm.fma", a, b, c)
+
+    def abs(self, a: ir.Value) -> ir.Value:
+        return self._call("llvm.fabs", a)
+
+    def sqrt(self, a: ir.Value) -> ir.Value:
+        return self._call("llvm.sqrt", a)
+
+    def copysign(self, magnitude: ir.Value, sign: ir.Value) -> ir.Value:
+        return self._call("llvm.copysign", magnitude, sign)
+
+    def horner(self, x: ir.Value, coefficients: Sequence[float]) -> ir.Value:
+        """The polynomial with `coefficients` from the constant upward, at x, by fma."""
+        total: ir.Value = self.const(coefficients[-1])
+        for coefficient in reversed(coefficients[:-1]):
+            total = self.fma(total, x, self.const(coefficient))
+        return total
+
+    # Comparison and choice.
+
+    def less(self, a: ir.Value, b: ir.Value) -> ir.Value:
+        """a < b; false where either is NaN."""
+        return self.builder.fcmp_ordered("<", a, b)
+
+    def equal(self, a: ir.Value, b: ir.Value) -> ir.Value:
+        return self.builder.fcmp_ordered("==", a, b)
+
+    def not_less(self, a: ir.Value, b: ir.Value) -> ir.Value:
+        """not (a < b); true where either is NaN."""
+        return self.builder.fcmp_unordered(">=", a, b)
+
+    def select(self, mask: ir.Value, then: ir.Value, otherwise: ir.Value) -> ir.Value:
+        return self.builder.select(mask, then, otherwise)
+
+    def at_least(self, a: ir.Value, bound: float) -> ir.Value:
+        """max(a, bound); NaN stays NaN. One x86 max: it returns its second operand for NaN."""
+        limit = self.const(bound)
+        return self.select(self.builder.fcmp_ordered(">", limit, a), limit, a)
+
+    def at_most(self, a: ir.Value, bound: float) -> ir.Value:
+        """min(a, bound); NaN stays NaN."""
+        limit = self.const(bound)
+        return self.select(self.builder.fcmp_ordered("<", limit, a), limit, a)
+
+    # Bits.
+
+    def bits(self, a: ir.Value) -> ir.Value:
+        return self.builder.bitcast(a, self.int_kind)
+
+    def from_bits(self, a: ir.Value) -> ir.Value:
+        return self.builder.bitcast(a, self.kind)
+
+    def add_int(self, a: ir.Value, b: ir.Value) -> ir.Value:
+        return self.builder.add(a, b)
+
+    def sub_int(self, a: ir.Value, b: ir.Value) -> ir.Value:
+        return self.builder.sub(a, b)
+
+    def and_int(self, a: ir.Value, mask: int) -> ir.Value:
+        return self.builder.and_(a, self.const_int(mask))
+
+    def xor_int(self, a: ir.Value, b: ir.Value) -> ir.Value:
+        return self.builder.xor(a, b)
+
+    def shift_left(self, a: ir.Value, count: int) -> ir.Value:
+        return self.builder.shl(a, self.const_int(count))
+
+    def shift_right_signed(self, a: ir.Value, count: int) -> ir.Value:
+        return self.builder.ashr(a, self.const_int(count))
+
+    def to_float(self, a: ir.Value) -> ir.Value:
+        """Signed integer lanes to this type; cheap for i32 only."""
+        return self.builder.sitofp(a, self.kind)
