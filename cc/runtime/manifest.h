@@ -31,7 +31,7 @@ struct Manifest {
   int abi_version = 0;
   std::string compiler_version;
   std::string llvm_version;
-  std::string target;    // "x86-64-v4"; "" is plain x86-64
+  std::string target;    // "x86-64-v4"
   std::string features;  // "+avx512bf16,+amx-tile"; may be empty
   std::string plan_symbol;
   std::string run_symbol;

@@ -2,14 +2,16 @@
 #ifndef TF_DISC_CC_RUNTIME_WEIGHT_CACHE_H_
 #define TF_DISC_CC_RUNTIME_WEIGHT_CACHE_H_
 
+#include <atomic>
 #include <cstdint>
-#include <functional>
-#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <tuple>
+#include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "cc/abi/kernel_abi.h"
 #include "cc/runtime/gemm.h"
 #include "cc/runtime/host.h"
@@ -36,22 +38,26 @@ class PackedWeight {
 
   const void* const source_;
   const int64_t size_bytes_;
-  void* const data_;  // null where memory is short
   const std::unique_ptr<BufferHold> hold_;
+  void* const data_;  // null where memory is short
+  // The cache's clock at the latest launch that used it.
+  mutable std::atomic<int64_t> last_use_{0};
 };
 
-// Since the start of the process, but for `entries` and `bytes`.
+// Since the cache was made, but for `entries` and `bytes`.
 struct WeightCacheCounters {
   int64_t hits = 0;       // launches that found their weight packed
-  int64_t misses = 0;     // cacheable weights that were not (yet) packed
+  int64_t misses = 0;     // launches of cacheable weights that did not
   int64_t packs = 0;      // weights packed
-  int64_t released = 0;   // let go: pointer changed, or only the cache held it
+  int64_t released = 0;   // let go because only the cache still held them
   int64_t evictions = 0;  // let go for the budget
+  int64_t failures = 0;   // weights that could not be packed
   int64_t entries = 0;
   int64_t bytes = 0;
+  std::string last_failure;  // why, for people; empty if none
 };
 
-// Thread-safe. No lock is held while a weight is packed.
+// Thread-safe. No lock is held while a weight is packed or used.
 class WeightCache {
  public:
   static constexpr int64_t kDefaultBudgetBytes = int64_t{4} << 30;
@@ -66,48 +72,60 @@ class WeightCache {
 
   // A weight of one launch.
   struct Request {
-    const PackedGemm* gemm;  // outlives the cache (PackedGemm::Get)
-    const void* data;        // of gemm's k * n elements
-    bool transpose;
-    bool is_constant;  // pack at once
-    // Called at most once, when the weight is about to be packed; null result
-    // means that it cannot be held and is not cached.
-    std::function<std::unique_ptr<BufferHold>()> hold;
+    std::shared_ptr<const PackedGemm> gemm;  // with can_pack()
+    const void* data = nullptr;              // k * n elements, not null
+    bool transpose = false;                  // stored as [n, k]
+    bool is_constant = false;                // pack at once
   };
+  // Called at most once, when the weight is about to be packed. Null means
+  // that its buffer cannot be held: it is not cached.
+  using HoldFn = absl::FunctionRef<std::unique_ptr<BufferHold>()>;
 
-  // The packed form of request.data, which stays valid while the result lives;
-  // null if this launch multiplies the weight as it is: too few launches with
-  // this pointer, larger than the budget, no memory, no hold, or another
-  // thread is packing it right now.
+  // The packed form of request.data, valid while the result lives; null where
+  // this launch has to multiply the weight as it is: too few launches with this
+  // pointer so far, larger than the budget, no memory, no hold, or another
+  // thread is packing it right now. `slot` is the launch's memory of this
+  // weight; launches with the same slot may come from many threads.
   std::shared_ptr<const PackedWeight> Resolve(const Request& request,
-                                              WeightSlot* slot);
+                                              HoldFn hold, WeightSlot* slot);
 
   // Lets go of every weight; runs under way keep theirs until they end.
   void Clear();
   // Evicts at once where the new budget asks for it.
   void SetBudget(int64_t budget_bytes);
-  // Lets go of weights that only the cache still holds.
+  // Lets go of weights that only the cache still holds. Also done whenever a
+  // slot's pointer has changed and before a weight is packed.
   void Sweep();
   WeightCacheCounters counters() const;
 
  private:
+  // One buffer may be packed for several GEMMs, or both ways round.
   using Key = std::tuple<const void*, const PackedGemm*, bool>;
   struct Entry {
+    std::shared_ptr<const PackedGemm> gemm;      // keeps the key's pointer
     std::shared_ptr<const PackedWeight> packed;  // null while being packed
-    std::list<Key>::iterator recency;            // valid if packed
   };
-  using Released = std::list<std::shared_ptr<const PackedWeight>>;
+  using Entries = std::map<Key, Entry>;
+  // What is let go under `mutex_` is destroyed after unlocking: freeing a
+  // Tensor takes time and runs code that is not ours.
+  using Released = std::vector<std::shared_ptr<const PackedWeight>>;
 
-  // The next three need `mutex_`; what they let go is moved to `released`, and
-  // destroyed by the caller after unlocking (freeing a Tensor takes time).
+  std::shared_ptr<const PackedWeight> Use(
+      std::shared_ptr<const PackedWeight> packed);
+  std::shared_ptr<const PackedWeight> PackAndInsert(const Request& request,
+                                                    HoldFn hold);
+  void Fail(const Key& key, const std::string& why);
+  // These need `mutex_`.
   void SweepLocked(Released* released);
-  void EvictLocked(int64_t room_bytes, Released* released);
-  void RemoveLocked(std::map<Key, Entry>::iterator entry, Released* released);
+  void EvictLocked(Released* released);
+  Entries::iterator RemoveLocked(Entries::iterator entry, Released* released);
 
+  std::atomic<int64_t> clock_{0};
+  std::atomic<int64_t> hits_{0};
+  std::atomic<int64_t> misses_{0};
   mutable std::mutex mutex_;
   int64_t budget_bytes_;
-  std::map<Key, Entry> entries_;
-  std::list<Key> recency_;  // most recently used first
+  Entries entries_;
   WeightCacheCounters counters_;
 };
 

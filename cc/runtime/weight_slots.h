@@ -18,8 +18,10 @@ struct WeightSlot {
   const void* pointer = nullptr;  // of the latest launch
   int launches = 0;               // in a row with `pointer`
   // Launches in a row before the weight is packed and held. Doubles, up to a
-  // bound, when a held weight's pointer changes: that variable is trained.
+  // bound, each time that a held weight was lost again: its variable is being
+  // trained, or the cache is too small.
   int launches_before_hold = 3;
+  bool has_held = false;  // `packed` was set and not lost yet
   std::weak_ptr<const PackedWeight> packed;  // the cache owns it
 };
 

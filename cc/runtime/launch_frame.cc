@@ -1,0 +1,323 @@
+#include "cc/runtime/launch_frame.h"
+
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "cc/runtime/mxcsr.h"
+#include "cc/runtime/parallel_for.h"
+#include "cc/runtime/weight_cache.h"
+
+namespace tf_disc {
+namespace {
+
+constexpr int64_t kAlignment = 64;  // of arena, scratch and outputs
+
+bool RoundUpToAlignment(int64_t value, int64_t* rounded) {
+  if (value < 0 || __builtin_add_overflow(value, kAlignment - 1, rounded)) {
+    return false;
+  }
+  *rounded = *rounded / kAlignment * kAlignment;
+  return true;
+}
+
+// A weight as one gemm of this run reads it.
+struct RunWeight {
+  const float* data = nullptr;                 // as it is in its tensor
+  std::shared_ptr<const PackedWeight> packed;  // or null
+};
+
+// What disc_frame::run points to.
+struct Run {
+  const Executable* executable;
+  Host* host;
+  absl::InlinedVector<RunWeight, 8> weights;  // one a gemm
+  int64_t gemm_scratch_offset = 0;            // in a slot's scratch
+
+  std::mutex mutex;
+  std::string library_failure;  // the first one; guarded by mutex
+
+  int32_t FailLibrary(const absl::Status& status) {
+    const std::lock_guard<std::mutex> lock(mutex);
+    if (library_failure.empty()) library_failure = status.message();
+    return DISC_LIBRARY_FAILED;
+  }
+};
+
+Run* RunOf(disc_frame_t* frame) { return static_cast<Run*>(frame->run); }
+
+int32_t ImportParallelFor(disc_frame_t* frame, int32_t task, disc_task_fn fn,
+                          const int64_t* args, int64_t count, int64_t grain,
+                          int64_t item_cost_ns) {
+  Run* const run = RunOf(frame);
+  const std::vector<std::string>& tasks = run->executable->manifest().tasks;
+  const bool named = task >= 0 && static_cast<size_t>(task) < tasks.size();
+  return ParallelFor(run->host, named ? tasks[task].c_str() : "task",
+                     frame->num_slots, count, grain, item_cost_ns,
+                     [=](int64_t begin, int64_t end, int32_t slot) {
+                       return fn(frame, args, begin, end, slot);
+                     });
+}
+
+int32_t ImportGemmDense(disc_frame_t* frame, int32_t dtype, int32_t /*slot*/,
+                        int32_t transpose_a, int32_t transpose_b, int64_t m,
+                        int64_t n, int64_t k, const void* a, int64_t lda,
+                        const void* b, int64_t ldb, void* c, int64_t ldc) {
+  if (dtype != DISC_F32) {
+    return RunOf(frame)->FailLibrary(absl::UnimplementedError(absl::StrCat(
+        "gemm_dense of ", DtypeName(static_cast<disc_dtype>(dtype)))));
+  }
+  const absl::Status status = DenseGemm(
+      transpose_a != 0, transpose_b != 0, m, n, k, static_cast<const float*>(a),
+      lda, static_cast<const float*>(b), ldb, static_cast<float*>(c), ldc);
+  return status.ok() ? DISC_OK : RunOf(frame)->FailLibrary(status);
+}
+
+int32_t ImportGemmPacked(disc_frame_t* frame, int32_t gemm, int32_t slot,
+                         int64_t rows, const void* a, int64_t lda, void* c,
+                         int64_t ldc) {
+  Run* const run = RunOf(frame);
+  const Manifest& manifest = run->executable->manifest();
+  if (gemm < 0 || static_cast<size_t>(gemm) >= manifest.gemms.size() ||
+      slot < 0 || slot >= frame->num_slots) {
+    return run->FailLibrary(absl::InternalError(
+        absl::StrCat("gemm_packed: gemm ", gemm, " in slot ", slot)));
+  }
+  const ManifestGemm& use = manifest.gemms[gemm];
+  const RunWeight& weight = run->weights[gemm];
+  absl::Status status;
+  if (weight.packed == nullptr) {
+    status =
+        DenseGemm(false, use.transpose, rows, use.n, use.k,
+                  static_cast<const float*>(a), lda, weight.data,
+                  use.transpose ? use.k : use.n, static_cast<float*>(c), ldc);
+  } else {
+    char* const scratch = static_cast<char*>(frame->scratch) +
+                          slot * frame->scratch_stride +
+                          run->gemm_scratch_offset;
+    status = run->executable->gemms()[gemm]->Run(
+        rows, a, lda, weight.packed->data(), c, ldc, scratch);
+  }
+  return status.ok() ? DISC_OK : run->FailLibrary(status);
+}
+
+constexpr disc_imports_t kImports = {DISC_ABI_VERSION, sizeof(disc_imports_t),
+                                     &ImportParallelFor, &ImportGemmPacked,
+                                     &ImportGemmDense};
+
+LaunchResult Failed(std::string reason) {
+  LaunchResult result;
+  result.outcome = LaunchOutcome::kFailed;
+  result.reason = std::move(reason);
+  return result;
+}
+
+// An entry's status other than DISC_OK.
+LaunchResult NotOk(const char* entry, int32_t status, const disc_frame_t& frame,
+                   Run* run) {
+  if (status == DISC_LIBRARY_FAILED) {
+    const std::lock_guard<std::mutex> lock(run->mutex);
+    return Failed(run->library_failure.empty() ? "an import failed"
+                                               : run->library_failure);
+  }
+  if (status != DISC_GUARD_FAILED) {
+    return Failed(absl::StrCat("the kernel's ", entry, " returned ", status));
+  }
+  LaunchResult result;
+  result.outcome = LaunchOutcome::kGuardFailed;
+  const std::vector<std::string>& guards = run->executable->manifest().guards;
+  const int32_t guard = frame.failed_guard;
+  if (guard >= 0 && static_cast<size_t>(guard) < guards.size()) {
+    result.failed_guard = guard;
+    result.reason = guards[guard];
+  } else {
+    result.reason = "an unnamed guard";
+  }
+  return result;
+}
+
+// Empty if `inputs` are what the manifest says; else what differs.
+std::string CheckInputs(const Manifest& manifest,
+                        absl::Span<const LaunchInput> inputs) {
+  if (inputs.size() != manifest.inputs.size()) {
+    return absl::StrCat("compiled for ", manifest.inputs.size(),
+                        " inputs, called with ", inputs.size());
+  }
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const ManifestTensor& expected = manifest.inputs[i];
+    if (inputs[i].dtype != expected.dtype ||
+        inputs[i].dims.size() != static_cast<size_t>(expected.rank)) {
+      return absl::StrCat("input ", i, " is ", DtypeName(inputs[i].dtype), "[",
+                          absl::StrJoin(inputs[i].dims, ","),
+                          "], compiled for ", DtypeName(expected.dtype),
+                          " of rank ", expected.rank);
+    }
+  }
+  for (size_t g = 0; g < manifest.gemms.size(); ++g) {
+    const ManifestGemm& use = manifest.gemms[g];
+    int64_t elements = 1;
+    bool overflow = false;
+    for (int64_t dim : inputs[use.weight].dims) {
+      overflow |= __builtin_mul_overflow(elements, dim, &elements);
+    }
+    if (overflow || elements != use.k * use.n) {
+      return absl::StrCat("weight input ", use.weight, " has dims [",
+                          absl::StrJoin(inputs[use.weight].dims, ","),
+                          "], gemm ", g, " was compiled for k=", use.k,
+                          ", n=", use.n);
+    }
+  }
+  return "";
+}
+
+void ResolveWeights(absl::Span<const LaunchInput> inputs, WeightSlots* slots,
+                    Run* run) {
+  const Manifest& manifest = run->executable->manifest();
+  run->weights.resize(manifest.gemms.size());
+  for (size_t g = 0; g < manifest.gemms.size(); ++g) {
+    const ManifestGemm& use = manifest.gemms[g];
+    const LaunchInput& input = inputs[use.weight];
+    const std::shared_ptr<const PackedGemm>& gemm = run->executable->gemms()[g];
+    run->weights[g].data = static_cast<const float*>(input.data);
+    if (slots == nullptr || !input.is_cacheable_weight || !gemm->can_pack() ||
+        input.data == nullptr) {
+      continue;
+    }
+    WeightCache::Request request;
+    request.gemm = gemm;
+    request.data = input.data;
+    request.transpose = use.transpose;
+    request.is_constant = input.is_constant;
+    run->weights[g].packed = WeightCache::Global().Resolve(
+        request, [&] { return run->host->HoldInput(use.weight); },
+        &(*slots)[g]);
+  }
+}
+
+// Asks the host for every output. `dims` are the plan's, all outputs in a row.
+absl::Status AllocateOutputs(const Manifest& manifest,
+                             absl::Span<const int64_t> dims, Host* host,
+                             absl::Span<void*> outputs) {
+  size_t first_dim = 0;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const ManifestTensor& output = manifest.outputs[i];
+    const absl::Span<const int64_t> shape =
+        dims.subspan(first_dim, static_cast<size_t>(output.rank));
+    first_dim += static_cast<size_t>(output.rank);
+    int64_t bytes = DtypeSize(output.dtype);
+    bool bad = false;
+    bool empty = false;
+    for (int64_t dim : shape) {
+      bad |= dim < 0;
+      empty |= dim == 0;
+      // A zero hides an overflow before or after it, as TensorFlow refuses.
+      if (dim > 0) bad |= __builtin_mul_overflow(bytes, dim, &bytes);
+    }
+    if (bad) {
+      return absl::InternalError(absl::StrCat("the plan gives output ", i,
+                                              " the dims [",
+                                              absl::StrJoin(shape, ","), "]"));
+    }
+    absl::StatusOr<void*> data =
+        host->AllocateOutput(static_cast<int>(i), output.dtype, shape);
+    if (!data.ok()) return data.status();
+    if (*data == nullptr && !empty) {
+      return absl::InternalError(absl::StrCat("no memory for output ", i));
+    }
+    outputs[i] = empty ? nullptr : *data;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AllocateArenaAndScratch(Run* run, disc_frame_t* frame) {
+  int64_t own = 0;
+  int64_t gemm = 0;
+  int64_t total = 0;
+  if (frame->arena_bytes < 0 ||
+      !RoundUpToAlignment(frame->scratch_bytes, &own) ||
+      !RoundUpToAlignment(run->executable->gemm_scratch_bytes(), &gemm) ||
+      __builtin_add_overflow(own, gemm, &frame->scratch_stride) ||
+      __builtin_mul_overflow(frame->scratch_stride, frame->num_slots, &total)) {
+    return absl::InternalError(
+        absl::StrCat("the plan asks for an arena of ", frame->arena_bytes,
+                     " bytes and a scratch of ", frame->scratch_bytes));
+  }
+  // A slot's scratch is the kernel's own, then oneDNN's.
+  run->gemm_scratch_offset = own;
+  if (frame->arena_bytes > 0) {
+    absl::StatusOr<void*> arena =
+        run->host->AllocateTemporary(frame->arena_bytes);
+    if (!arena.ok()) return arena.status();
+    if (*arena == nullptr) return absl::InternalError("no memory for arena");
+    frame->arena = *arena;
+  }
+  if (total > 0) {
+    absl::StatusOr<void*> scratch = run->host->AllocateTemporary(total);
+    if (!scratch.ok()) return scratch.status();
+    if (*scratch == nullptr) {
+      return absl::InternalError("no memory for scratch");
+    }
+    frame->scratch = *scratch;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+LaunchResult RunExecutable(const Executable& executable,
+                           absl::Span<const LaunchInput> inputs,
+                           WeightSlots* slots, Host* host) {
+  const Manifest& manifest = executable.manifest();
+  std::string wrong = CheckInputs(manifest, inputs);
+  if (!wrong.empty()) return Failed(std::move(wrong));
+  if (slots != nullptr && slots->size() != manifest.gemms.size()) {
+    return Failed("the weight slots belong to another executable");
+  }
+
+  size_t num_output_dims = 0;
+  for (const ManifestTensor& output : manifest.outputs) {
+    num_output_dims += static_cast<size_t>(output.rank);
+  }
+  absl::InlinedVector<disc_tensor_t, 16> tensors(inputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    tensors[i] = {inputs[i].data, inputs[i].dims.data()};
+  }
+  absl::InlinedVector<int64_t, 32> output_dims(num_output_dims, -1);
+  absl::InlinedVector<int64_t, 64> sizes(
+      static_cast<size_t>(manifest.num_sizes), 0);
+  absl::InlinedVector<void*, 8> outputs(manifest.outputs.size(), nullptr);
+
+  Run run;
+  run.executable = &executable;
+  run.host = host;
+  disc_frame_t frame = {};
+  frame.imports = &kImports;
+  frame.run = &run;
+  frame.inputs = tensors.data();
+  frame.output_dims = output_dims.data();
+  frame.sizes = sizes.data();
+  frame.num_slots = std::max(host->NumThreads(), 1);
+  frame.failed_guard = -1;
+
+  const ScopedKernelMxcsr mode;
+  int32_t status = executable.Plan(&frame);
+  if (status != DISC_OK) return NotOk("plan", status, frame, &run);
+
+  absl::Status allocated =
+      AllocateOutputs(manifest, output_dims, host, absl::MakeSpan(outputs));
+  if (allocated.ok()) allocated = AllocateArenaAndScratch(&run, &frame);
+  if (!allocated.ok()) return Failed(std::string(allocated.message()));
+  frame.outputs = outputs.data();
+
+  ResolveWeights(inputs, slots, &run);
+  status = executable.Run(&frame);
+  if (status != DISC_OK) return NotOk("run", status, frame, &run);
+  return LaunchResult();
+}
+
+}  // namespace tf_disc
