@@ -1,0 +1,1 @@
+"""Programs that measure. None of them runs in `make test`."""

@@ -1,0 +1,147 @@
+"""The models that speed is measured on, with random weights from a fixed seed.
+
+`python -m benchmarks.models FOLDER [NAME...]` writes SavedModels.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import tensorflow as tf
+
+from examples import bert_layers
+
+
+class Weights:
+    """Makes variables, equal in every run."""
+
+    def __init__(self) -> None:
+        self._generator = np.random.default_rng(0)
+
+    def normal(self, *shape: int) -> tf.Variable:
+        return tf.Variable(self._generator.normal(0, 0.02, shape).astype(np.float32))
+
+    def dense(self, num_inputs: int, num_outputs: int) -> bert_layers.Pair:
+        return self.normal(num_inputs, num_outputs), self.normal(num_outputs)
+
+    def norm(self, width: int) -> bert_layers.Pair:
+        return tf.Variable(tf.ones(width)), self.normal(width)
+
+
+class Encoder(tf.Module):
+    """BERT: i32[batch, tokens] ids and mask to hidden states and the pooled first token."""
+
+    def __init__(self, num_layers: int, width: int, num_heads: int, hidden: int) -> None:
+        super().__init__()
+        weights = Weights()
+        self._num_heads = num_heads
+        self.words = weights.normal(30522, width)
+        self.positions = weights.normal(512, width)
+        self.types = weights.normal(2, width)
+        self.embedding_norm = weights.norm(width)
+        sizes = {"intermediate": (width, hidden), "output": (hidden, width)}
+        self.layers = [
+            {
+                **{
+                    name: weights.dense(*sizes.get(name, (width, width)))
+                    for name in bert_layers.DENSE_NAMES
+                },
+                **{name: weights.norm(width) for name in bert_layers.NORM_NAMES},
+            }
+            for _ in range(num_layers)
+        ]
+        self.pooler = weights.dense(width, width)
+
+    @tf.function(input_signature=bert_layers.ids_signature())
+    def serve(self, input_ids: tf.Tensor, attention_mask: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Returns `last_hidden_state` f32[batch, tokens, width], `pooled` f32[batch, width]."""
+        x = bert_layers.embed(
+            input_ids, self.words, self.positions, self.types, self.embedding_norm
+        )
+        penalty = bert_layers.mask_penalty(tf.cast(attention_mask, tf.float32))
+        for layer in self.layers:
+            x = bert_layers.encoder_layer(x, penalty, layer, self._num_heads)
+        pooled = tf.tanh(tf.matmul(x[:, 0], self.pooler[0]) + self.pooler[1])
+        return {"last_hidden_state": x, "pooled": pooled}
+
+
+class DeepFm(tf.Module):
+    """A ranking model: 26 categories and 13 numbers a row, embeddings of 16, a 400-400-400 tower."""
+
+    num_fields, num_numbers, width, vocabulary = 26, 13, 16, 10000
+
+    def __init__(self) -> None:
+        super().__init__()
+        weights = Weights()
+        fields = range(self.num_fields)
+        self.embeddings = [weights.normal(self.vocabulary, self.width) for _ in fields]
+        self.linear = [weights.normal(self.vocabulary, 1) for _ in fields]
+        sizes = [self.num_fields * self.width + self.num_numbers, 400, 400, 400, 1]
+        self.tower = [weights.dense(a, b) for a, b in zip(sizes, sizes[1:])]
+
+    @tf.function(
+        input_signature=[
+            tf.TensorSpec([None, num_fields], tf.int32, "cat"),
+            tf.TensorSpec([None, num_numbers], tf.float32, "dense"),
+        ]
+    )
+    def serve(self, cat: tf.Tensor, dense: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Returns `prob` f32[batch, 1]."""
+        columns = [cat[:, i] for i in range(self.num_fields)]
+        rows = tf.stack([tf.gather(t, c) for t, c in zip(self.embeddings, columns)], 1)
+        linear = tf.add_n([tf.gather(t, c) for t, c in zip(self.linear, columns)])
+        # Sum of all pairwise products, as half the square of sums less the sum of squares.
+        square_of_sum = tf.square(tf.reduce_sum(rows, 1))
+        sum_of_squares = tf.reduce_sum(tf.square(rows), 1)
+        pairs = 0.5 * tf.reduce_sum(square_of_sum - sum_of_squares, 1, keepdims=True)
+        numbers = tf.math.log1p(tf.nn.relu(dense))
+        x = tf.concat([tf.reshape(rows, [-1, self.num_fields * self.width]), numbers], 1)
+        for weight, bias in self.tower[:-1]:
+            x = tf.nn.relu(tf.matmul(x, weight) + bias)
+        deep = tf.matmul(x, self.tower[-1][0]) + self.tower[-1][1]
+        return {"prob": tf.sigmoid(linear + pairs + deep)}
+
+
+class Memory(tf.Module):
+    """A chain that only moves memory: norm, gate, softmax, log, norm over rows of 512."""
+
+    @tf.function(
+        input_signature=[
+            tf.TensorSpec([None, None, 512], tf.float32, "x"),
+            tf.TensorSpec([512], tf.float32, "g"),
+            tf.TensorSpec([512], tf.float32, "b"),
+        ]
+    )
+    def serve(self, x: tf.Tensor, g: tf.Tensor, b: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Returns `y`, of x's shape."""
+        y = bert_layers.layer_norm(x, g, b)
+        y = y * tf.sigmoid(1.702 * y) + 0.5 * x
+        y = tf.math.log(tf.nn.softmax(y * 0.125) + 1e-6) * g
+        return {"y": tf.tanh(bert_layers.layer_norm(y + x, g, b))}
+
+
+MODELS: dict[str, Callable[[], tf.Module]] = {
+    "memory": Memory,
+    "deepfm": DeepFm,
+    "minilm": lambda: Encoder(6, 384, 12, 1536),
+    "bert_base": lambda: Encoder(12, 768, 12, 3072),
+}
+
+
+def save(name: str, root: Path) -> Path:
+    """Writes a model under root/name unless it is there. Returns its folder."""
+    folder = root / name
+    if not (folder / "saved_model.pb").exists():
+        model = MODELS[name]()
+        tf.saved_model.save(model, str(folder), signatures={"serving_default": model.serve})
+    return folder
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        sys.exit("usage: python -m benchmarks.models FOLDER [NAME...]")
+    for model_name in sys.argv[2:] or MODELS:
+        print(save(model_name, Path(sys.argv[1])))
