@@ -68,12 +68,13 @@ class NativeBuild:
     def build_tests(self) -> list[Path]:
         """Builds libtf_disc.so and one program a C++ test. Returns the programs."""
         self.build()
-        support, tests = sources.test_support_sources(), sources.test_sources()
-        self._compile([*support, *tests], [])
+        tests = sources.test_sources()
+        linked = {test: [test, *sources.test_support_sources(test)] for test in tests}
+        self._compile(sorted({path for paths in linked.values() for path in paths}), [])
         programs = [self._work / "cc_tests" / source.stem for source in tests]
         for source, program in zip(tests, programs):
             self._link(
-                [self._compiler.object_of(path) for path in [source, *support]],
+                [self._compiler.object_of(path) for path in linked[source]],
                 [self.library],
                 program,
                 [

@@ -42,6 +42,7 @@ def test_sources() -> list[Path]:
     return _sorted_sources("**/tests/*_test.cc")
 
 
-def test_support_sources() -> list[Path]:
-    """Linked into every C++ test program: `main`, and what tests of one folder share."""
-    return _sorted_sources("testing/*.cc")
+def test_support_sources(test: Path) -> list[Path]:
+    """What is linked with a test: `main`, and the files of its folder that are no tests."""
+    beside = [path for path in sorted(test.parent.glob("*.cc")) if path not in test_sources()]
+    return [*_sorted_sources("testing/*.cc"), *beside]

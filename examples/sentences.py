@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 PAIRS: tuple[tuple[str, str], ...] = (
-    ("The kettle is boiling.", "Water is coming to the boil."),
+    ("Snow fell.", "It snowed."),
     ("She plays the cello in an orchestra.", "She is a cellist who performs with an orchestra."),
     ("The train to the coast was cancelled.", "No train went to the seaside today."),
     ("Bread rises because yeast makes gas.", "Yeast gives off gas, and that lifts the dough."),
