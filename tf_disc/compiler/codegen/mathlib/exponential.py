@@ -1,4 +1,4 @@
-"""exp, and what the other functions need of it."""
+"""exp, expm1, sigmoid, and what other functions need of them."""
 
 from __future__ import annotations
 
@@ -11,61 +11,92 @@ from tf_disc.compiler.codegen.mathlib.record import MathFunction
 
 # 1.5 * 2^23: adding it rounds to an integer and leaves that integer in the low bits.
 _ROUND = 12582912.0
+# With the exponent's bias added, the low bits, moved to the exponent's place, are a power of two.
+_BIAS = 127.0
 _LOG2_E = 1.44269504088896341
 # ln 2 in two parts (Cody and Waite 1980). With fma, n * high needs no zero bits at its end.
 _LN2_HIGH = 0.693147182464599609375
 _LN2_LOW = -1.904654290582768e-9
 # exp(r) = 1 + r + r^2 P(r) on [-ln2/2, ln2/2]: fit.py, "exp".
 _EXP_TAIL = (0.49999994, 0.166665211, 0.0416682549, 0.00836866256, 0.00138214615)
+# expm1(r) = r + r^2 P(r) there: fit.py, "expm1".
+_EXPM1_TAIL = (0.49999997, 0.166665465, 0.0416674428, 0.00836625136, 0.00138699997)
 
 # The smallest x whose exp overflows, and the smallest whose exp is a normal number.
 OVERFLOW = 88.7228469848632812
 UNDERFLOW = -87.33654022216796875
+# Below this, expm1 rounds to -1.
+_EXPM1_LIMIT = -18.0
 
 
 @dataclass(frozen=True)
 class Reduced:
-    """sign * x = n ln 2 + sign * r, |r| <= ln(2)/2. `shifted` has n in its low bits."""
+    """factor * x = n ln 2 + factor * r, |factor * r| <= ln(2)/2; n + bias in the low bits of `shifted`."""
 
     shifted: ir.Value
-    n: ir.Value
     r: ir.Value
 
 
-def reduce(lanes: Lanes, x: ir.Value, sign: float = 1.0) -> Reduced:
-    """Splits sign * x. Needs |x| < 2^22."""
-    shifted = lanes.fma(x, lanes.const(sign * _LOG2_E), lanes.const(_ROUND))
-    n = lanes.sub(shifted, lanes.const(_ROUND))
-    r = lanes.fma(n, lanes.const(-sign * _LN2_HIGH), x)
-    r = lanes.fma(n, lanes.const(-sign * _LN2_LOW), r)
-    return Reduced(shifted, n, r)
+def _reduce(lanes: Lanes, x: ir.Value, factor: float, bias: float) -> Reduced:
+    """Splits factor * x, for |factor * x| < 2^22; factor is a power of two or its negative."""
+    magic = lanes.const(_ROUND + bias)
+    shifted = lanes.fma(x, lanes.const(factor * _LOG2_E), magic)
+    n = lanes.sub(shifted, magic)
+    r = lanes.fma(n, lanes.const(-_LN2_HIGH / factor), x)
+    r = lanes.fma(n, lanes.const(-_LN2_LOW / factor), r)
+    return Reduced(shifted, r)
 
 
-def times_power_of_two(lanes: Lanes, value: ir.Value, shifted: ir.Value) -> ir.Value:
-    """value * 2^n by adding n to the exponent; right only where the result is a normal number."""
-    return lanes.from_bits(lanes.add_int(lanes.bits(value), lanes.shift_left(lanes.bits(shifted), 23)))
+def _scaled(coefficients: tuple[float, ...], factor: float) -> tuple[float, ...]:
+    """The polynomial of factor * r as one of r; exact, the factor being a power of two."""
+    return tuple(c * factor**k for k, c in enumerate(coefficients))
 
 
-def exp_unchecked(lanes: Lanes, x: ir.Value, sign: float = 1.0) -> ir.Value:
-    """exp(sign * x) where that is a normal number; bits without meaning elsewhere (NaN included)."""
-    reduced = reduce(lanes, x, sign)
-    coefficients = [c * sign**k for k, c in enumerate((1.0, 1.0, *_EXP_TAIL))]
-    value = lanes.horner(reduced.r, coefficients)
-    return times_power_of_two(lanes, value, reduced.shifted)
+def exp_unchecked(lanes: Lanes, x: ir.Value, factor: float = 1.0) -> ir.Value:
+    """exp(factor * x) where that is a normal number; no meaning elsewhere, for NaN included."""
+    reduced = _reduce(lanes, x, factor, 0.0)
+    value = lanes.horner(reduced.r, _scaled((1.0, 1.0, *_EXP_TAIL), factor))
+    # n goes to the exponent by integer addition: 2^n by itself overflows before the result does.
+    exponent = lanes.shift_left(lanes.bits(reduced.shifted), 23)
+    return lanes.from_bits(lanes.add_int(lanes.bits(value), exponent))
+
+
+def scaled_expm1(lanes: Lanes, x: ir.Value, factor: float, halved: bool = False) -> ir.Value:
+    """expm1(factor * x) / |factor|, accurate near 0; half of that if `halved`.
+
+    Needs -87 < factor * x < 88 (89 if halved); NaN gives NaN. factor is a power of two or its negative.
+    """
+    reduced = _reduce(lanes, x, factor, _BIAS - 1.0 if halved else _BIAS)
+    size = abs(factor)
+    power = lanes.from_bits(lanes.shift_left(lanes.bits(reduced.shifted), 23))
+    tail = lanes.horner(reduced.r, tuple(c * size for c in _scaled(_EXPM1_TAIL, factor)))
+    # expm1(factor * r) / size, of which the first term is r or -r.
+    first = reduced.r if factor > 0 else lanes.neg(reduced.r)
+    near = lanes.fma(lanes.mul(reduced.r, reduced.r), tail, first)
+    one = lanes.const(-(0.5 if halved else 1.0) / size)
+    return lanes.fma(power, near, lanes.fma(power, lanes.const(1.0 / size), one))
 
 
 def exp(lanes: Lanes, x: ir.Value) -> ir.Value:
-    value = exp_unchecked(lanes, x)
-    value = lanes.select(lanes.less(x, lanes.const(UNDERFLOW)), lanes.const(0.0), value)
+    vanishing = lanes.less(x, lanes.const(UNDERFLOW))
+    value = lanes.select(vanishing, lanes.const(0.0), exp_unchecked(lanes, x))
     # One selection serves overflow and NaN: x + inf is inf, or NaN if x is.
+    unbounded = lanes.not_less(x, lanes.const(OVERFLOW))
+    return lanes.select(unbounded, lanes.add(x, lanes.const(float("inf"))), value)
+
+
+def expm1(lanes: Lanes, x: ir.Value) -> ir.Value:
+    half = scaled_expm1(lanes, lanes.at_least(x, _EXPM1_LIMIT), 1.0, halved=True)
+    # Tiny operands are their own result: half of one may be no normal number, and -0 would lose its sign.
+    tiny = lanes.less(lanes.abs(x), lanes.const(2.0**-25))
+    value = lanes.select(tiny, x, lanes.add(half, half))
     unbounded = lanes.not_less(x, lanes.const(OVERFLOW))
     return lanes.select(unbounded, lanes.add(x, lanes.const(float("inf"))), value)
 
 
 def sigmoid(lanes: Lanes, x: ir.Value) -> ir.Value:
     # exp(-x) is held to normal numbers from below, where 1 + exp(-x) is 1 anyway. NaN meets no bound.
-    held = lanes.at_most(x, -UNDERFLOW)
-    falling = exp_unchecked(lanes, held, sign=-1.0)
+    falling = exp_unchecked(lanes, lanes.at_most(x, -UNDERFLOW), -1.0)
     unbounded = lanes.not_less(lanes.const(-OVERFLOW), x)
     falling = lanes.select(unbounded, lanes.sub(lanes.const(float("inf")), x), falling)
     return lanes.div(lanes.const(1.0), lanes.add(lanes.const(1.0), falling))
@@ -80,6 +111,15 @@ FUNCTIONS = (
         special_values="exp(NaN) = NaN, exp(inf) = inf, exp(-inf) = 0, exp(+-0) = 1",
         source="Cody and Waite 1980 (reduction by ln 2 in two parts); minimax polynomial of degree 6",
         emitter=exp,
+    ),
+    MathFunction(
+        name="expm1",
+        arity=1,
+        max_ulp={"f32": 2.0},
+        valid_range="all",
+        special_values="expm1(NaN) = NaN, expm1(inf) = inf, expm1(-inf) = -1, expm1(+-0) = +-0",
+        source="2^n expm1(r) + (2^n - 1), reduced as exp; minimax polynomial of degree 6",
+        emitter=expm1,
     ),
     MathFunction(
         name="sigmoid",

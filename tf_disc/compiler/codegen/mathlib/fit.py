@@ -164,12 +164,22 @@ _EXP_RADIUS = _HALF_LN2 * mp.mpf("1.0001")
 FITS: dict[str, Fit] = {
     # exp(r) = 1 + r + r^2 P(r); the weight makes the error relative to exp(r).
     "exp": Fit(_exp_tail, -_EXP_RADIUS, _EXP_RADIUS, 4, lambda r: r**2 / mp.exp(r)),
+    # expm1(r) = r + r^2 P(r), relative to expm1(r).
+    "expm1": Fit(_exp_tail, -_EXP_RADIUS, _EXP_RADIUS, 4, lambda r: r**2 / mp.expm1(r)),
+    # -log(erfc(x)) = x + x P(x), relative to erf(x); erf rounds to 1 at the upper end.
+    "erf": Fit(
+        lambda x: -mp.log(mp.erfc(x)) / x - 1,
+        mp.mpf(0),
+        mp.mpf("3.93"),
+        8,
+        lambda x: x * mp.erfc(x) / mp.erf(x),
+    ),
     # log(1 + f) = f + f^2 P(f) for 1 + f in [2/3, 4/3); relative to log(1 + f).
     "log": Fit(
         _log_tail,
         -mp.mpf(1) / 3,
         mp.mpf(1) / 3,
-        7,
+        8,
         lambda f: f**2 / mp.log1p(f),
         fixed=(-0.5,),
     ),

@@ -1,9 +1,10 @@
-"""log."""
+"""log, log1p and softplus."""
 
 from __future__ import annotations
 
 from llvmlite import ir
 
+from tf_disc.compiler.codegen.mathlib.exponential import UNDERFLOW, exp_unchecked
 from tf_disc.compiler.codegen.mathlib.lanes import Lanes
 from tf_disc.compiler.codegen.mathlib.record import MathFunction
 
@@ -11,6 +12,7 @@ _SMALLEST_NORMAL = 2.0**-126
 _LN2_HIGH = 0.693145751953125
 _LN2_LOW = 1.42860682030941723e-6
 _TWO_THIRDS_BITS = 0x3F2AAAAB
+_FOUR_BITS = 0x40800000
 _EXPONENT_MASK = 0xFF800000
 # log(1 + f) = f + f^2 P(f) for 1 + f in [2/3, 4/3): fit.py, "log".
 _LOG_TAIL = (
@@ -26,11 +28,15 @@ _LOG_TAIL = (
 )
 
 
-def split_exponent(lanes: Lanes, x: ir.Value) -> tuple[ir.Value, ir.Value]:
-    """(n shifted to the exponent's place, m): x = 2^n m, m in [2/3, 4/3), for normal positive x."""
-    bits = lanes.bits(x)
-    shifted = lanes.and_int(lanes.sub_int(bits, lanes.const_int(_TWO_THIRDS_BITS)), _EXPONENT_MASK)
-    return shifted, lanes.from_bits(lanes.sub_int(bits, shifted))
+def exponent_of(lanes: Lanes, x: ir.Value) -> ir.Value:
+    """n in the exponent's place of an integer: x = 2^n m, m in [2/3, 4/3), for normal positive x."""
+    above = lanes.sub_int(lanes.bits(x), lanes.const_int(_TWO_THIRDS_BITS))
+    return lanes.and_int(above, _EXPONENT_MASK)
+
+
+def divided(lanes: Lanes, x: ir.Value, shifted: ir.Value) -> ir.Value:
+    """x / 2^n for `shifted` from exponent_of; both x and the result are normal numbers."""
+    return lanes.from_bits(lanes.sub_int(lanes.bits(x), shifted))
 
 
 def log_of_parts(lanes: Lanes, shifted: ir.Value, f: ir.Value) -> ir.Value:
@@ -42,7 +48,8 @@ def log_of_parts(lanes: Lanes, shifted: ir.Value, f: ir.Value) -> ir.Value:
 
 
 def log(lanes: Lanes, x: ir.Value) -> ir.Value:
-    shifted, m = split_exponent(lanes, x)
+    shifted = exponent_of(lanes, x)
+    m = divided(lanes, x, shifted)
     value = log_of_parts(lanes, shifted, lanes.sub(m, lanes.const(1.0)))
     infinity = lanes.const(float("inf"))
     value = lanes.select(lanes.less(x, infinity), value, x)
@@ -51,6 +58,33 @@ def log(lanes: Lanes, x: ir.Value) -> ir.Value:
     negative = lanes.not_less(lanes.const(-_SMALLEST_NORMAL), x)
     below = lanes.select(negative, lanes.const(float("nan")), pole)
     return lanes.select(lanes.less(x, lanes.const(_SMALLEST_NORMAL)), below, value)
+
+
+def log1p_unchecked(lanes: Lanes, x: ir.Value) -> ir.Value:
+    """log(1 + x) for finite x > -1; +0 for -0."""
+    # 1 + x serves only to find the exponent; (1 + x) / 2^n - 1 is then made of x / 2^n and 2^-n, so that
+    # nothing of x is lost. 2^-n itself may be no normal number where 2^(2-n) is one.
+    shifted = exponent_of(lanes, lanes.add(x, lanes.const(1.0)))
+    four_over_power = lanes.from_bits(lanes.sub_int(lanes.const_int(_FOUR_BITS), shifted))
+    less_one = lanes.fma(four_over_power, lanes.const(0.25), lanes.const(-1.0))
+    return log_of_parts(lanes, shifted, lanes.add(divided(lanes, x, shifted), less_one))
+
+
+def log1p(lanes: Lanes, x: ir.Value) -> ir.Value:
+    value = lanes.copysign(log1p_unchecked(lanes, x), x)
+    value = lanes.select(lanes.less(x, lanes.const(float("inf"))), value, x)
+    minus_one = lanes.const(-1.0)
+    pole = lanes.const(float("-inf"))
+    value = lanes.select(lanes.equal(x, minus_one), pole, value)
+    return lanes.select(lanes.less(x, minus_one), lanes.const(float("nan")), value)
+
+
+def softplus(lanes: Lanes, x: ir.Value) -> ir.Value:
+    # max(x, 0) + log1p(exp(-|x|)). NaN comes through max, whatever the rest is.
+    magnitude = lanes.abs(x)
+    vanishing = lanes.less(lanes.const(-UNDERFLOW), magnitude)
+    falling = lanes.select(vanishing, lanes.const(0.0), exp_unchecked(lanes, magnitude, -1.0))
+    return lanes.add(lanes.at_least(x, 0.0), log1p_unchecked(lanes, falling))
 
 
 FUNCTIONS = (
@@ -62,5 +96,24 @@ FUNCTIONS = (
         special_values="log(+-0) = -inf, log(x < 0) = NaN, log(inf) = inf, log(NaN) = NaN, log(1) = +0",
         source="exponent and mantissa in [2/3, 4/3) by integer operations; minimax polynomial",
         emitter=log,
+    ),
+    MathFunction(
+        name="log1p",
+        arity=1,
+        max_ulp={"f32": 2.0},
+        valid_range="all",
+        special_values="log1p(+-0) = +-0, log1p(-1) = -inf, log1p(x < -1) = NaN, log1p(inf) = inf, "
+        "log1p(NaN) = NaN",
+        source="log with the mantissa made of x and 1 separately; minimax polynomial",
+        emitter=log1p,
+    ),
+    MathFunction(
+        name="softplus",
+        arity=1,
+        max_ulp={"f32": 2.0},
+        valid_range="all; results below 2^-126 are 0",
+        special_values="softplus(NaN) = NaN, softplus(inf) = inf, softplus(-inf) = 0",
+        source="max(x, 0) + log1p(exp(-|x|))",
+        emitter=softplus,
     ),
 )
