@@ -54,7 +54,7 @@ cc_library(
 
 def _installed_onednn(ctx):
     folder = _python(ctx, _FIND_ONEDNN)
-    for name in ctx.execute(["ls", folder]).stdout.split():
+    for name in ctx.execute(["ls", folder]).stdout.splitlines():
         if name == "oneapi" or name.startswith("dnnl"):
             ctx.symlink(folder + "/" + name, "include/" + name)
     ctx.file("BUILD", _ONEDNN_BUILD)
