@@ -1,0 +1,168 @@
+"""tf.function: nested calls, control flow, gradients, sizes, threads, errors."""
+
+import threading
+
+import numpy as np
+import tensorflow as tf
+
+import tf_disc
+from tests.e2e.counting import counted
+from tf_disc.testing import assert_compiled
+
+RNG = np.random.default_rng(0)
+
+
+def normal(*shape):
+    return RNG.normal(size=shape).astype(np.float32)
+
+
+def chain(x):
+    """Enough arithmetic to be worth a cluster."""
+    y = tf.tanh(x) * 1.5 + tf.exp(-tf.square(x))
+    return tf.nn.softmax(y - tf.reduce_mean(y, -1, keepdims=True))
+
+
+class FunctionTest(tf.test.TestCase):
+    def test_chain(self):
+        assert_compiled(chain, tf.constant(normal(7, 33)))
+
+    def test_functions_called_by_functions(self):
+        inner = tf.function(chain)
+        middle = tf.function(lambda x: inner(x) + inner(x * 2))
+        assert_compiled(middle, tf.constant(normal(5, 17)))
+
+    def test_cond_branches(self):
+        def fn(x, flag):
+            return tf.cond(flag, lambda: chain(x), lambda: chain(-x) * 3)
+
+        x = tf.constant(normal(4, 19))
+        assert_compiled(fn, x, tf.constant(True))
+        assert_compiled(fn, x, tf.constant(False))
+
+    def test_while_body(self):
+        def fn(x):
+            return tf.while_loop(lambda i, _: i < 4, lambda i, y: (i + 1, chain(y)), (0, x))[1]
+
+        assert_compiled(fn, tf.constant(normal(3, 21)))
+
+    def test_dense_layer_with_variables(self):
+        weight, bias = tf.Variable(normal(40, 24)), tf.Variable(normal(24))
+
+        def fn(x):
+            return tf.nn.gelu(tf.nn.bias_add(tf.matmul(x, weight), bias))
+
+        assert_compiled(fn, tf.constant(normal(9, 40)), rtol=1e-4)
+
+    def test_gradient(self):
+        weight = tf.Variable(normal(12, 8))
+
+        def fn(x):
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_mean(tf.square(tf.tanh(tf.matmul(x, weight))))
+            return tape.gradient(loss, weight)
+
+        assert_compiled(fn, tf.constant(normal(6, 12)), rtol=1e-4)
+
+    def test_variable_updated_between_calls(self):
+        weight = tf.Variable(normal(16, 16))
+        fn = tf.function(lambda x: tf.nn.relu(tf.matmul(x, weight)) + 1.0)
+        x = normal(5, 16)
+        with counted() as counts:
+            for step in range(6):
+                weight.assign(normal(16, 16) if step % 2 else weight * 0.5)
+                expected = np.maximum(x @ weight.numpy(), 0) + 1
+                self.assertAllClose(fn(tf.constant(x)), expected, rtol=1e-4, atol=1e-5)
+        self.assertGreater(counts["kernel_runs"], 0)
+
+    def test_every_size_one_compile(self):
+        signature = [tf.TensorSpec([None, None], tf.float32)]
+        fn = tf.function(chain, input_signature=signature)
+        with counted() as counts:
+            for rows, columns in [(4, 8), (1, 8), (0, 8), (3, 1), (1, 1), (257, 33), (2, 4097)]:
+                x = normal(rows, columns)
+                self.assertAllClose(fn(tf.constant(x)), reference_chain(x), rtol=1e-5, atol=1e-6)
+        self.assertEqual(counts["compiles"], counts["clusters"])
+        self.assertEqual(counts["fallbacks"], 0)
+        self.assertGreater(counts["kernel_runs"], 0)
+
+    def test_forty_lengths_one_compile(self):
+        fn = tf.function(chain, input_signature=[tf.TensorSpec([None, 64], tf.float32)])
+        with counted() as counts:
+            for length in range(1, 41):
+                fn(tf.constant(normal(length, 64)))
+        self.assertEqual(counts["compiles"], counts["clusters"])
+        self.assertEqual(counts["kernel_runs"], 40 * counts["clusters"])
+
+    def test_threads_share_a_function(self):
+        fn = tf.function(chain, input_signature=[tf.TensorSpec([None, None], tf.float32)])
+        inputs = [normal(1 + i % 5, 3 + i) for i in range(32)]
+        wrong = []
+
+        def work(part):
+            for x in inputs[part::8]:
+                for _ in range(20):
+                    if not np.allclose(fn(tf.constant(x)), reference_chain(x), atol=1e-5):
+                        wrong.append(x.shape)
+
+        threads = [threading.Thread(target=work, args=(part,)) for part in range(8)]
+        with counted() as counts:
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        self.assertEqual(wrong, [])
+        self.assertGreater(counts["kernel_runs"], 0)
+
+    def test_error_is_tensorflows_own(self):
+        def fn(x, y):
+            return chain(x) + chain(y)
+
+        specs = [tf.TensorSpec([None, None], tf.float32)] * 2
+        x, y = tf.constant(normal(2, 3)), tf.constant(normal(2, 4))
+        tf_disc.disable()
+        try:
+            with self.assertRaises(tf.errors.InvalidArgumentError) as plain:
+                tf.function(fn, input_signature=specs)(x, y)
+        finally:
+            tf_disc.enable(mode="sync")
+        with self.assertRaises(tf.errors.InvalidArgumentError) as ours:
+            tf.function(fn, input_signature=specs)(x, y)
+        self.assertIn("Incompatible shapes: [2,3] vs. [2,4]", str(plain.exception))
+        self.assertIn("Incompatible shapes: [2,3] vs. [2,4]", str(ours.exception))
+
+    def test_nan_and_infinity_stay_where_they_are(self):
+        x = normal(4, 16)
+        x[0, 0], x[1, 1], x[2, 2] = np.nan, np.inf, -np.inf
+
+        def fn(x):
+            return tf.tanh(x) + tf.exp(x) * tf.maximum(x, 0.5)
+
+        assert_compiled(fn, tf.constant(x))
+
+    def test_side_effects_happen_once_and_in_order(self):
+        counter = tf.Variable(0)
+
+        @tf.function
+        def fn(x):
+            counter.assign_add(1)
+            y = chain(x)
+            counter.assign(counter * 10)
+            return y
+
+        fn(tf.constant(normal(3, 9)))
+        self.assertEqual(counter.numpy(), 10)
+
+
+def reference_chain(x):
+    """`chain` in float64."""
+    x = x.astype(np.float64)
+    y = np.tanh(x) * 1.5 + np.exp(-np.square(x))
+    if x.size == 0:
+        return y
+    y = y - y.mean(-1, keepdims=True)
+    e = np.exp(y - y.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+if __name__ == "__main__":
+    tf.test.main()
