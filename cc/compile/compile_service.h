@@ -119,27 +119,37 @@ class CompileService {
     int known_variants;
     CompileRequest request;
   };
-  using Variants = std::vector<std::shared_ptr<const Executable>>;
 
-  // Null if the thread runs or could be started; else why not.
-  absl::Status EnsureThreadLocked();
+  // A kernel and the digest of what it was loaded from.
+  struct Loaded {
+    std::string digest;
+    std::shared_ptr<const Executable> executable;
+  };
+
+  // OK if the thread runs or could be started. Needs mutex_.
+  absl::Status EnsureThread();
   void ThreadMain();
-  void Run(Job* job);
-  // Fill the record; false when they have nothing for it.
-  bool TakeFromMemory(Job* job);
-  bool TakeFromDisk(Job* job, const CompileSettings& settings);
-  bool TakeShipped(Job* job);
-  absl::Status Compile(Job* job, const CompileSettings& settings);
 
-  absl::StatusOr<std::shared_ptr<const Executable>> Load(
-      SignatureRecord* record, const Artifact& artifact);
-  // False when the record is full or has a variant of the same code.
-  bool Publish(SignatureRecord* record,
-               std::shared_ptr<const Executable> executable,
-               const std::string& digest, const char* source);
-  void Finish(SignatureRecord* record, const absl::Status& status,
-              bool may_compile);
+  // These run on the compile thread.
+  void Run(const Job& job);
+  absl::Status GetKernel(const Job& job, const CompileSettings& settings);
+  // False when they have nothing for the record.
+  bool TakeFromMemory(const Job& job);
+  bool TakeFromDisk(const Job& job, const CompileSettings& settings);
+  bool TakeShipped(const Job& job, const CompileSettings& settings);
+  absl::Status Compile(const Job& job, const CompileSettings& settings);
+  // Loads an artifact and adds it to the record. False when the record is full
+  // or has the same code already.
+  absl::StatusOr<bool> LoadAndPublish(SignatureRecord* record,
+                                      const Artifact& artifact,
+                                      const char* source);
+  bool Publish(SignatureRecord* record, const Loaded& loaded,
+               const char* source);
+  void Finish(const Job& job, const absl::Status& status);
+
   void AddProblem(std::string problem);
+  template <typename Update>
+  void Count(Update update);
   void StopAtExit();
 
   mutable std::mutex mutex_;
@@ -160,13 +170,11 @@ class CompileService {
   CompileCounters counters_;
   std::deque<std::string> problems_;
 
-  // Of the compile thread alone, but for what is said to be atomic.
+  int64_t worker_starts_at_reset_ = 0;
+
+  // Of the compile thread alone, but for what WorkerProcess offers to any thread.
   WorkerProcess worker_;
-  int64_t worker_starts_at_reset_ = 0;  // guarded by mutex_
-  // Kernels by artifact key, with the digests of their objects.
-  std::map<std::string, std::vector<std::pair<std::string,
-                                              std::shared_ptr<const Executable>>>>
-      executables_;
+  std::map<std::string, std::vector<Loaded>> executables_;  // by artifact key
 };
 
 }  // namespace tf_disc

@@ -62,7 +62,7 @@ class SignatureRecord {
     int num_variants = 0;
     int64_t worker_us = 0;  // in the compile worker, all variants
     int64_t load_us = 0;    // loading and making primitives
-    std::string source;     // of variant 0: "compiled", "disk", "shipped", "memory"
+    std::string source;     // of variant 0: compiled, disk, shipped, memory
   };
   Status status() const;
 

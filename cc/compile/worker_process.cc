@@ -108,8 +108,11 @@ absl::Status WorkerProcess::Start(const WorkerSettings& settings) {
   if (failures_in_row_ > 0) {
     const int doublings =
         std::min(failures_in_row_ - 1, kMaxBackoffDoublings);
-    std::this_thread::sleep_until(last_failure_ +
-                                  kFirstBackoff * (1 << doublings));
+    const auto until = last_failure_ + kFirstBackoff * (1 << doublings);
+    while (!interrupted_.load(std::memory_order_relaxed) &&
+           Clock::now() < until) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
   }
   absl::StatusOr<SpawnedProcess> child =
       Spawn(settings.command, settings.environment);
@@ -303,7 +306,9 @@ void WorkerProcess::Stop() {
   close(child_.stdin_fd);
   child_.stdin_fd = -1;
   int status = 0;
-  if (!Reap(child_.pid, kStopPatience, &status)) {
+  const bool hurry = interrupted_.load(std::memory_order_relaxed);
+  if (!Reap(child_.pid, hurry ? std::chrono::milliseconds(0) : kStopPatience,
+            &status)) {
     kill(-child_.pid, SIGKILL);
     kill(child_.pid, SIGKILL);
     Reap(child_.pid, std::chrono::seconds(5), &status);
