@@ -9,10 +9,10 @@
 #include <cstdlib>
 #include <system_error>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
 #include "cc/abi/kernel_abi.h"
 #include "cc/base/json_writer.h"
 #include "cc/compile/disk_cache.h"
@@ -113,26 +113,40 @@ absl::StatusOr<SignatureRecord*> CompileService::FindOrAdd(
   return record.get();
 }
 
+CompileService::Answer CompileService::AnswerTo(const SignatureRecord& record,
+                                                int known_variants,
+                                                bool may_compile) {
+  const int num_variants = record.num_variants();
+  if (num_variants > known_variants) return Answer::kChanged;
+  if (record.pending_) return Answer::kPending;
+  if (num_variants > 0) {
+    return record.exhausted_ || num_variants >= kMaxVariants || !may_compile
+               ? Answer::kRefused
+               : Answer::kWanted;
+  }
+  return record.failure_.empty() ||
+                 (record.failed_without_compiler_ && may_compile)
+             ? Answer::kWanted
+             : Answer::kRefused;
+}
+
+CompileService::Answer CompileService::Ask(const SignatureRecord& record,
+                                           int known_variants,
+                                           bool may_compile) const {
+  std::lock_guard<std::mutex> lock(record.mutex_);
+  return AnswerTo(record, known_variants, may_compile);
+}
+
 CompileService::Answer CompileService::Request(SignatureRecord* record,
                                                int known_variants,
                                                CompileRequest request,
                                                std::function<void()> done) {
   std::lock_guard<std::mutex> record_lock(record->mutex_);
-  const int num_variants = record->num_variants();
-  if (num_variants > known_variants) return Answer::kChanged;
-  if (record->pending_) {
-    if (done) record->waiting_.push_back(std::move(done));
-    return Answer::kPending;
+  const Answer answer = AnswerTo(*record, known_variants, request.may_compile);
+  if (answer == Answer::kPending && done) {
+    record->waiting_.push_back(std::move(done));
   }
-  if (num_variants > 0) {
-    if (record->exhausted_ || num_variants >= kMaxVariants ||
-        !request.may_compile) {
-      return Answer::kRefused;
-    }
-  } else if (!record->failure_.empty() &&
-             !(record->failed_without_compiler_ && request.may_compile)) {
-    return Answer::kRefused;
-  }
+  if (answer != Answer::kWanted) return answer;
   std::lock_guard<std::mutex> lock(mutex_);
   const absl::Status started = EnsureThread();
   if (!started.ok()) {
@@ -231,9 +245,10 @@ absl::Status CompileService::GetKernel(const Job& job,
                                        const CompileSettings& settings) {
   if (TakeFromMemory(job)) return absl::OkStatus();
   if (job.known_variants == 0) {
-    if (TakeFromDisk(job, settings) || TakeShipped(job, settings)) {
+    if (job.request.may_compile && TakeFromDisk(job, settings)) {
       return absl::OkStatus();
     }
+    if (TakeShipped(job, settings)) return absl::OkStatus();
   }
   if (!job.request.may_compile) {
     const bool shipped =

@@ -90,13 +90,18 @@ class CompileService {
   static constexpr int kMaxSignatures = 64;
 
   enum class Answer {
-    kPending,  // queued or running; `done` will be called
+    kWanted,   // (Ask only) nothing stands in the way of a request
+    kPending,  // queued or running
     kChanged,  // there are more than `known_variants` now: look again
     kRefused,  // failed before, or no further variant is to be had
   };
-  // Asks for a kernel besides the `known_variants` that did not fit. Calls `done`
-  // (may be null) once, from the compile thread, with no lock held, when the
-  // request has ended either way - only if the answer is kPending.
+  // What Request would say, without asking for anything: a request costs its
+  // caller a cluster file.
+  Answer Ask(const SignatureRecord& record, int known_variants,
+             bool may_compile) const;
+  // Asks for a kernel besides the `known_variants` that did not fit. If and only if
+  // the answer is kPending, `done` (may be null) is called once, from the compile
+  // thread and with no lock held, when the request has ended either way.
   Answer Request(SignatureRecord* record, int known_variants,
                  CompileRequest request, std::function<void()> done);
 
@@ -126,6 +131,9 @@ class CompileService {
     std::shared_ptr<const Executable> executable;
   };
 
+  // Needs record.mutex_.
+  static Answer AnswerTo(const SignatureRecord& record, int known_variants,
+                         bool may_compile);
   // OK if the thread runs or could be started. Needs mutex_.
   absl::Status EnsureThread();
   void ThreadMain();

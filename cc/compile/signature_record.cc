@@ -18,6 +18,12 @@ const char* CompileStateName(CompileState state) {
   return "";
 }
 
+void SignatureRecord::ResetCounts() const {
+  for (auto* count : {&calls, &kernel_runs, &kernel_ns, &guard_failures}) {
+    count->store(0, std::memory_order_relaxed);
+  }
+}
+
 SignatureRecord::Status SignatureRecord::status() const {
   std::lock_guard<std::mutex> lock(mutex_);
   Status status;

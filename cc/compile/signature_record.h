@@ -51,10 +51,11 @@ class SignatureRecord {
   }
 
   // What reports show. Counts are relaxed: they order nothing.
-  std::atomic<int64_t> calls{0};
-  std::atomic<int64_t> kernel_runs{0};
-  std::atomic<int64_t> kernel_ns{0};
-  std::atomic<int64_t> guard_failures{0};
+  mutable std::atomic<int64_t> calls{0};
+  mutable std::atomic<int64_t> kernel_runs{0};
+  mutable std::atomic<int64_t> kernel_ns{0};
+  mutable std::atomic<int64_t> guard_failures{0};
+  void ResetCounts() const;
 
   struct Status {
     CompileState state = CompileState::kIdle;

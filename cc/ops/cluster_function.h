@@ -1,0 +1,45 @@
+// Runs the outlined function of a cluster in TensorFlow: the way back from
+// everything that a kernel cannot do.
+#ifndef TF_DISC_CC_OPS_CLUSTER_FUNCTION_H_
+#define TF_DISC_CC_OPS_CLUSTER_FUNCTION_H_
+
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "tensorflow/core/framework/attr_value.pb.h"
+#include "tensorflow/core/framework/function.h"
+#include "tensorflow/core/framework/op_kernel.h"
+
+namespace tf_disc {
+
+// One DiscLaunch node's. Thread-safe.
+class ClusterFunction {
+ public:
+  explicit ClusterFunction(tensorflow::NameAttrList function)
+      : function_(std::move(function)) {}
+
+  // Runs the function on the kernel's inputs, sets the kernel's outputs or status
+  // (TensorFlow's own, unchanged) and calls `done`, perhaps from another thread.
+  // No output of the kernel may be set before. FailedPrecondition as the kernel's
+  // status where it runs without a function library.
+  void Run(tensorflow::OpKernelContext* context,
+           tensorflow::AsyncOpKernel::DoneCallback done);
+
+  const std::string& name() const { return function_.name(); }
+
+ private:
+  absl::StatusOr<tensorflow::FunctionLibraryRuntime::Handle> Instantiate(
+      tensorflow::FunctionLibraryRuntime* library);
+
+  const tensorflow::NameAttrList function_;
+  std::mutex mutex_;
+  std::map<tensorflow::FunctionLibraryRuntime*,
+           tensorflow::FunctionLibraryRuntime::Handle>
+      handles_;
+};
+
+}  // namespace tf_disc
+
+#endif  // TF_DISC_CC_OPS_CLUSTER_FUNCTION_H_
