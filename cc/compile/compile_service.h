@@ -115,6 +115,7 @@ class CompileService {
   void ResetCounters();
   // The latest problems in words: damaged files, workers that died. Bounded.
   std::vector<std::string> problems() const;
+  void AddProblem(std::string problem);
   std::vector<const SignatureRecord*> records() const;
   int64_t worker_pid() const { return worker_.pid(); }
 
@@ -155,7 +156,6 @@ class CompileService {
                const char* source);
   void Finish(const Job& job, const absl::Status& status);
 
-  void AddProblem(std::string problem);
   template <typename Update>
   void Count(Update update);
   void StopAtExit();

@@ -56,9 +56,9 @@ absl::Status Check(const LaunchSettings& settings) {
   for (const auto& [name, value] :
        {std::make_pair("cache_limit_bytes", settings.cache_limit_bytes),
         std::make_pair("weight_cache_mb", settings.weight_cache_mb)}) {
-    if (value < 0) {
+    if (value < 0 || value > (int64_t{1} << 42)) {
       return absl::InvalidArgumentError(
-          absl::StrCat(name, " is ", value, ", expected at least 0"));
+          absl::StrCat(name, " is ", value, ", expected 0 to 2^42"));
     }
   }
   for (const std::string& entry : settings.worker_environment) {
