@@ -147,6 +147,9 @@ CompileService::Answer CompileService::Request(SignatureRecord* record,
     record->waiting_.push_back(std::move(done));
   }
   if (answer != Answer::kWanted) return answer;
+  // The caller saw the record pending and made no cluster file, and failures
+  // were cleared since.
+  if (request.cluster_json.empty()) return Answer::kChanged;
   std::lock_guard<std::mutex> lock(mutex_);
   const absl::Status started = EnsureThread();
   if (!started.ok()) {
