@@ -8,7 +8,14 @@ from __future__ import annotations
 
 from llvmlite import ir
 
-from tf_disc.compiler.codegen.mathlib import exponential, logarithm, roots, saturating
+from tf_disc.compiler.codegen.mathlib import (
+    exponential,
+    logarithm,
+    power,
+    roots,
+    saturating,
+    trigonometric,
+)
 from tf_disc.compiler.codegen.mathlib.lanes import Lanes
 from tf_disc.compiler.codegen.mathlib.record import MathFunction
 
@@ -16,7 +23,7 @@ __all__ = ["FUNCTIONS", "MathFunction", "emit"]
 
 FUNCTIONS: dict[str, MathFunction] = {
     function.name: function
-    for module in (exponential, logarithm, roots, saturating)
+    for module in (exponential, logarithm, power, roots, saturating, trigonometric)
     for function in module.FUNCTIONS
 }
 

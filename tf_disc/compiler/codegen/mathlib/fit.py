@@ -157,9 +157,17 @@ def _log_tail(f: Real) -> Real:
     return (mp.log1p(f) - f) / f**2 if f != 0 else -mp.mpf("0.5")
 
 
+def _even(function: Function, at_zero: Real) -> Function:
+    """A function of x as one of z = x^2, with its value at 0 given."""
+    return lambda z: function(mp.sqrt(z)) if z != 0 else at_zero
+
+
 _HALF_LN2 = mp.log(2) / 2
 # A little more than half of ln 2: the rounded quotient may be off by a little.
 _EXP_RADIUS = _HALF_LN2 * mp.mpf("1.0001")
+
+_QUARTER = (mp.pi / 4 * mp.mpf("1.0001")) ** 2
+_THIRD = mp.mpf(1) / 3
 
 FITS: dict[str, Fit] = {
     # exp(r) = 1 + r + r^2 P(r); the weight makes the error relative to exp(r).
@@ -174,11 +182,65 @@ FITS: dict[str, Fit] = {
         8,
         lambda x: x * mp.erfc(x) / mp.erf(x),
     ),
+    # sin(r) = r + r^3 P(r^2), relative to sin(r); likewise tan. cos(r) = 1 + r^2 P(r^2).
+    "sin": Fit(
+        _even(lambda r: (mp.sin(r) - r) / r**3, -mp.mpf(1) / 6),
+        mp.mpf(0),
+        _QUARTER,
+        2,
+        _even(lambda r: r**3 / mp.sin(r), mp.mpf(0)),
+    ),
+    "cos": Fit(
+        _even(lambda r: (mp.cos(r) - 1) / r**2, -mp.mpf("0.5")),
+        mp.mpf(0),
+        _QUARTER,
+        3,
+        _even(lambda r: r**2 / mp.cos(r), mp.mpf(0)),
+    ),
+    "tan": Fit(
+        _even(lambda r: (mp.tan(r) - r) / r**3, _THIRD),
+        mp.mpf(0),
+        _QUARTER,
+        5,
+        _even(lambda r: r**3 / mp.tan(r), mp.mpf(0)),
+    ),
+    # log2(1 + f) = f P(f) in double, for pow; relative.
+    "log2": Fit(
+        lambda f: mp.log1p(f) / mp.log(2) / f,
+        -_THIRD,
+        _THIRD,
+        12,
+        lambda f: f / mp.log1p(f),
+        bits=53,
+    ),
+    # 2^r = 1 + r P(r), for pow.
+    "exp2": Fit(
+        lambda r: (2**r - 1) / r,
+        -mp.mpf("0.5"),
+        mp.mpf("0.5"),
+        5,
+        lambda r: r / 2**r,
+    ),
+    # asin(x) = x + x^3 P(x^2) for |x| <= 1/2; atan likewise for |x| <= 1.
+    "asin": Fit(
+        _even(lambda x: (mp.asin(x) - x) / x**3, mp.mpf(1) / 6),
+        mp.mpf(0),
+        mp.mpf("0.2501"),
+        4,
+        _even(lambda x: x**3 / mp.asin(x), mp.mpf(0)),
+    ),
+    "atan": Fit(
+        _even(lambda x: (mp.atan(x) - x) / x**3, -_THIRD),
+        mp.mpf(0),
+        mp.mpf("1.0001"),
+        7,
+        _even(lambda x: x**3 / mp.atan(x), mp.mpf(0)),
+    ),
     # log(1 + f) = f + f^2 P(f) for 1 + f in [2/3, 4/3); relative to log(1 + f).
     "log": Fit(
         _log_tail,
-        -mp.mpf(1) / 3,
-        mp.mpf(1) / 3,
+        -_THIRD,
+        _THIRD,
         8,
         lambda f: f**2 / mp.log1p(f),
         fixed=(-0.5,),

@@ -72,6 +72,22 @@ class Lanes:
             )
         return self.builder.call(callee, args)
 
+    # As many lanes of double.
+
+    def doubles(self) -> Lanes:
+        return Lanes(self.builder, self._of(ir.DoubleType()))
+
+    def extend(self, a: ir.Value) -> ir.Value:
+        return self.builder.fpext(a, self._of(ir.DoubleType()))
+
+    def truncate(self, a: ir.Value) -> ir.Value:
+        """Double lanes rounded to this type."""
+        return self.builder.fptrunc(a, self.kind)
+
+    def low_bits(self, a: ir.Value) -> ir.Value:
+        """The low half of the bits of double lanes, as integers of this type's width."""
+        return self.builder.trunc(self.doubles().bits(a), self.int_kind)
+
     # Arithmetic, each rounded once.
 
     def add(self, a: ir.Value, b: ir.Value) -> ir.Value:
@@ -96,6 +112,9 @@ class Lanes:
     def abs(self, a: ir.Value) -> ir.Value:
         return self._call("llvm.fabs", a)
 
+    def floor(self, a: ir.Value) -> ir.Value:
+        return self._call("llvm.floor", a)
+
     def sqrt(self, a: ir.Value) -> ir.Value:
         return self._call("llvm.sqrt", a)
 
@@ -118,9 +137,20 @@ class Lanes:
     def equal(self, a: ir.Value, b: ir.Value) -> ir.Value:
         return self.builder.fcmp_ordered("==", a, b)
 
+    def not_equal(self, a: ir.Value, b: ir.Value) -> ir.Value:
+        """a != b; true where either is NaN."""
+        return self.builder.fcmp_unordered("!=", a, b)
+
+    def unordered(self, a: ir.Value) -> ir.Value:
+        """Whether a is NaN."""
+        return self.builder.fcmp_unordered("uno", a, a)
+
     def not_less(self, a: ir.Value, b: ir.Value) -> ir.Value:
         """not (a < b); true where either is NaN."""
         return self.builder.fcmp_unordered(">=", a, b)
+
+    def select_int(self, mask: ir.Value, then: ir.Value, otherwise: ir.Value) -> ir.Value:
+        return self.builder.select(mask, then, otherwise)
 
     def select(self, mask: ir.Value, then: ir.Value, otherwise: ir.Value) -> ir.Value:
         return self.builder.select(mask, then, otherwise)
@@ -151,6 +181,19 @@ class Lanes:
 
     def and_int(self, a: ir.Value, mask: int) -> ir.Value:
         return self.builder.and_(a, self.const_int(mask))
+
+    def equal_int(self, a: ir.Value, number: int) -> ir.Value:
+        return self.builder.icmp_signed("==", a, self.const_int(number))
+
+    def not_below_unsigned(self, a: ir.Value, number: int) -> ir.Value:
+        return self.builder.icmp_unsigned(">=", a, self.const_int(number))
+
+    def both(self, a: ir.Value, b: ir.Value) -> ir.Value:
+        """The masks' conjunction."""
+        return self.builder.and_(a, b)
+
+    def either(self, a: ir.Value, b: ir.Value) -> ir.Value:
+        return self.builder.or_(a, b)
 
     def xor_int(self, a: ir.Value, b: ir.Value) -> ir.Value:
         return self.builder.xor(a, b)

@@ -1,0 +1,112 @@
+"""sin, cos and tan: reduction by pi/2 in double, polynomials in float."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from llvmlite import ir
+
+from tf_disc.compiler.codegen.mathlib.lanes import Lanes
+from tf_disc.compiler.codegen.mathlib.record import MathFunction
+
+# 1.5 * 2^52 rounds a double to an integer and leaves it in the low bits.
+_ROUND = 6755399441055744.0
+_TWO_OVER_PI = 2.0 / math.pi
+# pi/2 in two parts. With fma, x - n * high is exact: a multiple of 2^-52 below 2.
+_HALF_PI_HIGH = 1.5707963267948966
+_HALF_PI_LOW = 6.123233995736766e-17
+# Just above pi/4. Arguments that double cannot reduce are held there, so that |sin| <= 1 always.
+_LARGEST = 0.7853983
+_SIGN = 0x80000000
+# sin(r) = r + r^3 P(r^2) and so on, |r| <= pi/4: fit.py, "sin", "cos", "tan".
+_SIN_TAIL = (-0.166666552, 0.00833218917, -0.000195182845)
+_COS_TAIL = (-0.5, 0.0416666456, -0.00138873095, 2.44323273e-05)
+_TAN_TAIL = (0.333331555, 0.133388355, 0.0534082018, 0.0244413931, 0.00310147484, 0.00939653348)
+
+
+@dataclass(frozen=True)
+class Reduced:
+    """|x| = n pi/2 + r, |r| <= pi/4; the low bits of `quadrant` are those of n."""
+
+    quadrant: ir.Value
+    r: ir.Value
+    square: ir.Value
+
+
+def _reduce(lanes: Lanes, x: ir.Value) -> Reduced:
+    """Reduces |x| (so that zeros keep their sign at the end). NaN for inf and NaN."""
+    doubles = lanes.doubles()
+    wide = lanes.extend(lanes.abs(x))
+    magic = doubles.const(_ROUND)
+    shifted = doubles.fma(wide, doubles.const(_TWO_OVER_PI), magic)
+    n = doubles.sub(shifted, magic)
+    r = doubles.fma(n, doubles.const(-_HALF_PI_HIGH), wide)
+    r = lanes.truncate(doubles.fma(n, doubles.const(-_HALF_PI_LOW), r))
+    r = lanes.at_most(lanes.at_least(r, -_LARGEST), _LARGEST)
+    return Reduced(lanes.low_bits(shifted), r, lanes.mul(r, r))
+
+
+def _sine_or_cosine(lanes: Lanes, reduced: Reduced, quadrant: ir.Value, sign: ir.Value) -> ir.Value:
+    """sin(r), cos(r), -sin(r) or -cos(r) by quadrant modulo 4, the sign changed by `sign`'s top bit."""
+    r, square = reduced.r, reduced.square
+    sine = lanes.fma(lanes.mul(r, square), lanes.horner(square, _SIN_TAIL), r)
+    cosine = lanes.horner(square, (1.0, *_COS_TAIL))
+    even = lanes.equal_int(lanes.and_int(quadrant, 1), 0)
+    value = lanes.select(even, sine, cosine)
+    flip = lanes.and_int(lanes.xor_int(lanes.shift_left(quadrant, 30), sign), _SIGN)
+    return lanes.from_bits(lanes.xor_int(lanes.bits(value), flip))
+
+
+def sin(lanes: Lanes, x: ir.Value) -> ir.Value:
+    reduced = _reduce(lanes, x)
+    return _sine_or_cosine(lanes, reduced, reduced.quadrant, lanes.bits(x))
+
+
+def cos(lanes: Lanes, x: ir.Value) -> ir.Value:
+    reduced = _reduce(lanes, x)
+    quadrant = lanes.add_int(reduced.quadrant, lanes.const_int(1))
+    return _sine_or_cosine(lanes, reduced, quadrant, lanes.const_int(0))
+
+
+def tan(lanes: Lanes, x: ir.Value) -> ir.Value:
+    reduced = _reduce(lanes, x)
+    r, square = reduced.r, reduced.square
+    tangent = lanes.fma(lanes.mul(r, square), lanes.horner(square, _TAN_TAIL), r)
+    even = lanes.equal_int(lanes.and_int(reduced.quadrant, 1), 0)
+    value = lanes.select(even, tangent, lanes.div(lanes.const(-1.0), tangent))
+    flip = lanes.and_int(lanes.bits(x), _SIGN)
+    return lanes.from_bits(lanes.xor_int(lanes.bits(value), flip))
+
+
+_RANGE = "|x| <= 2^50; beyond, neighbouring floats lie millions of periods apart and the result has no meaning"
+
+FUNCTIONS = (
+    MathFunction(
+        name="sin",
+        arity=1,
+        max_ulp={"f32": 2.0},
+        valid_range=f"{_RANGE} (but is in [-1, 1])",
+        special_values="sin(+-0) = +-0, sin(+-inf) = NaN, sin(NaN) = NaN",
+        source="Cody and Waite 1980 (reduction by pi/2 in two parts, in double); minimax polynomials",
+        emitter=sin,
+    ),
+    MathFunction(
+        name="cos",
+        arity=1,
+        max_ulp={"f32": 2.0},
+        valid_range=f"{_RANGE} (but is in [-1, 1])",
+        special_values="cos(+-0) = 1, cos(+-inf) = NaN, cos(NaN) = NaN",
+        source="as sin",
+        emitter=cos,
+    ),
+    MathFunction(
+        name="tan",
+        arity=1,
+        max_ulp={"f32": 3.0},
+        valid_range=_RANGE,
+        special_values="tan(+-0) = +-0, tan(+-inf) = NaN, tan(NaN) = NaN",
+        source="reduced as sin; tan(r) or -1 / tan(r)",
+        emitter=tan,
+    ),
+)
