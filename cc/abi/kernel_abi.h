@@ -108,13 +108,13 @@ struct disc_frame {
   int64_t* output_dims; /* plan writes: dims of output 0, then of output 1 … */
   int64_t* sizes;       /* plan writes, run and tasks read: [manifest sizes] */
   void* arena;          /* arena_bytes, 64-byte aligned; uninitialised */
-  void* scratch;        /* slot s owns [scratch + s * scratch_stride, +stride) */
+  void* scratch; /* slot s owns [scratch + s * scratch_stride, +stride) */
   int64_t scratch_stride; /* >= scratch_bytes, a multiple of 64 */
   int64_t arena_bytes;    /* plan writes */
-  int64_t scratch_bytes;  /* plan writes: bytes of scratch that one slot needs */
-  int32_t num_slots;      /* participants that parallel_for may use, >= 1;
-                             set before plan */
-  int32_t failed_guard;   /* index into the manifest's guards; -1 before */
+  int64_t scratch_bytes; /* plan writes: bytes of scratch that one slot needs */
+  int32_t num_slots;     /* participants that parallel_for may use, >= 1;
+                            set before plan */
+  int32_t failed_guard;  /* index into the manifest's guards; -1 before */
 };
 
 /* The two entries that an object exports under the manifest's names. */

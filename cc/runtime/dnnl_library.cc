@@ -17,7 +17,6 @@ namespace tf_disc {
 namespace {
 
 constexpr char kFileName[] = "libtf_disc_dnnl.so.3";
-constexpr char kOpenMpFileName[] = "libgomp.so.1";
 constexpr char kPathVariable[] = "TF_DISC_DNNL_LIBRARY";
 
 std::string DirectoryOf(const std::string& path) {
@@ -55,27 +54,19 @@ absl::StatusOr<std::unique_ptr<const DnnlLibrary>> Load(
     const std::string& path) {
   // Never unloaded: OpenMP and per-thread objects have no safe end.
   constexpr int kFlags = RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE;
-  void* handle = dlopen(path.c_str(), kFlags);
-  std::string error = handle == nullptr ? TakeDlError() : "";
+  void* const handle = dlopen(path.c_str(), kFlags);
   if (handle == nullptr) {
-    // A slim system has no OpenMP library: ours lies beside oneDNN, and once
-    // it is loaded, oneDNN finds it by its name.
-    const std::string omp =
-        absl::StrCat(DirectoryOf(path), "/", kOpenMpFileName);
-    if (dlopen(omp.c_str(), kFlags) != nullptr) {
-      handle = dlopen(path.c_str(), kFlags);
-      if (handle == nullptr) error = TakeDlError();
-    }
-  }
-  if (handle == nullptr) {
-    return absl::UnavailableError(absl::StrCat("cannot load oneDNN: ", error));
+    return absl::UnavailableError(
+        absl::StrCat("cannot load oneDNN: ", TakeDlError()));
   }
   auto library = std::make_unique<DnnlLibrary>();
   library->path = path;
   const char* missing = nullptr;
-#define TF_DISC_DNNL_RESOLVE(name)                                      \
-  if (!Resolve(handle, "dnnl_" #name, &library->name)) missing = "dnnl" \
-                                                                 "_" #name;
+#define TF_DISC_DNNL_RESOLVE(name)                     \
+  if (!Resolve(handle, "dnnl_" #name, &library->name)) \
+    missing =                                          \
+        "dnnl"                                         \
+        "_" #name;
   TF_DISC_DNNL_ENTRY_POINTS(TF_DISC_DNNL_RESOLVE)
 #undef TF_DISC_DNNL_RESOLVE
   if (!Resolve(handle, "omp_set_num_threads", &library->omp_set_num_threads)) {

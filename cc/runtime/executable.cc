@@ -51,8 +51,8 @@ absl::StatusOr<std::shared_ptr<const Executable>> Executable::Load(
     const disc_dtype stored = executable->manifest_.inputs[use.weight].dtype;
     if (stored != use.dtype) {
       return absl::InvalidArgumentError(absl::StrCat(
-          "manifest: a gemm of ", DtypeName(use.dtype), " with input ",
-          use.weight, ", which is ", DtypeName(stored)));
+          "manifest: a gemm of ", AbiDtypeName(use.dtype), " with input ",
+          use.weight, ", which is ", AbiDtypeName(stored)));
     }
     absl::StatusOr<std::shared_ptr<const PackedGemm>> gemm =
         PackedGemm::Get(use.n, use.k, use.dtype);

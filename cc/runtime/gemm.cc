@@ -408,7 +408,7 @@ absl::StatusOr<std::shared_ptr<const PackedGemm>> PackedGemm::Get(
     int64_t n, int64_t k, disc_dtype dtype) {
   if (dtype != DISC_F32) {
     return absl::UnimplementedError(
-        absl::StrCat("packed GEMM of ", DtypeName(dtype), "; f32 only"));
+        absl::StrCat("packed GEMM of ", AbiDtypeName(dtype), "; f32 only"));
   }
   if (n < 0 || k < 0) {
     return absl::InvalidArgumentError(

@@ -70,7 +70,7 @@ int32_t ImportGemmDense(disc_frame_t* frame, int32_t dtype, int32_t /*slot*/,
                         const void* b, int64_t ldb, void* c, int64_t ldc) {
   if (dtype != DISC_F32) {
     return RunOf(frame)->FailLibrary(absl::UnimplementedError(absl::StrCat(
-        "gemm_dense of ", DtypeName(static_cast<disc_dtype>(dtype)))));
+        "gemm_dense of ", AbiDtypeName(static_cast<disc_dtype>(dtype)))));
   }
   const absl::Status status = DenseGemm(
       transpose_a != 0, transpose_b != 0, m, n, k, static_cast<const float*>(a),
@@ -152,9 +152,9 @@ std::string CheckInputs(const Manifest& manifest,
     const ManifestTensor& expected = manifest.inputs[i];
     if (inputs[i].dtype != expected.dtype ||
         inputs[i].dims.size() != static_cast<size_t>(expected.rank)) {
-      return absl::StrCat("input ", i, " is ", DtypeName(inputs[i].dtype), "[",
-                          absl::StrJoin(inputs[i].dims, ","),
-                          "], compiled for ", DtypeName(expected.dtype),
+      return absl::StrCat("input ", i, " is ", AbiDtypeName(inputs[i].dtype),
+                          "[", absl::StrJoin(inputs[i].dims, ","),
+                          "], compiled for ", AbiDtypeName(expected.dtype),
                           " of rank ", expected.rank);
     }
   }
@@ -209,7 +209,7 @@ absl::Status AllocateOutputs(const Manifest& manifest,
     const absl::Span<const int64_t> shape =
         dims.subspan(first_dim, static_cast<size_t>(output.rank));
     first_dim += static_cast<size_t>(output.rank);
-    int64_t bytes = DtypeSize(output.dtype);
+    int64_t bytes = AbiDtypeSize(output.dtype);
     bool bad = false;
     bool empty = false;
     for (int64_t dim : shape) {

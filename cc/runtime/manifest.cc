@@ -56,7 +56,10 @@ class LineParser {
     const std::pair<absl::string_view, absl::string_view> key_rest =
         absl::StrSplit(line, absl::MaxSplits(' ', 1));
     const absl::string_view key = key_rest.first;
-    const absl::string_view rest = key_rest.second;
+    // A line of one word leaves a null view, which StrSplit cuts into no word
+    // at all, where an empty one gives one empty word.
+    const absl::string_view rest =
+        key_rest.second.empty() ? absl::string_view("") : key_rest.second;
     if (key == "input") return ParseTensor(rest, &manifest_->inputs);
     if (key == "output") return ParseTensor(rest, &manifest_->outputs);
     if (key == "gemm") return ParseGemm(rest);
@@ -247,14 +250,14 @@ absl::StatusOr<Manifest> ParseManifest(absl::string_view text) {
   return manifest;
 }
 
-const char* DtypeName(disc_dtype dtype) {
+const char* AbiDtypeName(disc_dtype dtype) {
   for (const auto& known : kDtypes) {
     if (known.dtype == dtype) return known.name;
   }
   return "?";
 }
 
-int64_t DtypeSize(disc_dtype dtype) {
+int64_t AbiDtypeSize(disc_dtype dtype) {
   for (const auto& known : kDtypes) {
     if (known.dtype == dtype) return known.size_bytes;
   }

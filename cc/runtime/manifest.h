@@ -49,9 +49,9 @@ struct Manifest {
 absl::StatusOr<Manifest> ParseManifest(absl::string_view text);
 
 // "f32", "bf16" ...; "?" for a value outside the enum.
-const char* DtypeName(disc_dtype dtype);
+const char* AbiDtypeName(disc_dtype dtype);
 // Bytes of one element; 0 for a value outside the enum.
-int64_t DtypeSize(disc_dtype dtype);
+int64_t AbiDtypeSize(disc_dtype dtype);
 
 }  // namespace tf_disc
 

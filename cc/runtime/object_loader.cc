@@ -223,6 +223,8 @@ absl::Status Loader::ReadSymbols() {
   for (uint64_t i = 1; i < symbols_.size(); ++i) {
     const uint16_t section = symbols_[i].st_shndx;
     if (section == SHN_UNDEF) {
+      // Some assemblers mention it wherever an address is taken from the GOT.
+      if (SymbolText(i) == "_GLOBAL_OFFSET_TABLE_") continue;
       return Bad("undefined symbol '", SymbolText(i),
                  "'; a kernel calls nothing but the ABI's imports");
     }
