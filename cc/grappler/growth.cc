@@ -1,0 +1,312 @@
+// Two steps. First every node gets a level: how often a path from the graph's
+// inputs to it leaves a cluster for a node that cannot share it and comes back.
+// Candidates of one level and one class (predicate, frame, device) that are
+// connected form a group; no path leads out of a level and back into it, so
+// groups are free of cycles by construction, in linear time. Then groups of
+// different levels are merged along their edges where no other path joins
+// them, which brings together what only an unrelated part of the graph kept
+// apart.
+//
+// Control edges are edges. A copied Const is part of its users, so its control
+// inputs are theirs.
+#include "cc/grappler/growth.h"
+
+#include <algorithm>
+#include <numeric>
+#include <tuple>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+
+namespace tf_disc {
+namespace {
+
+class Growth {
+ public:
+  Growth(const GraphIndex& graph, const Candidates& candidates,
+         const ControlFlow& flow, const GrowthPolicy& policy)
+      : graph_(graph),
+        candidates_(candidates),
+        flow_(flow),
+        policy_(policy) {}
+
+  std::vector<Cluster> Run(std::vector<std::string>* reason) {
+    AssignClasses();
+    FindEdges();
+    AssignLevels();
+    FormGroups();
+    MergeGroups();
+    return Worthwhile(reason);
+  }
+
+ private:
+  // An edge between nodes, with copied Consts taken out of the way.
+  struct Edge {
+    int from;
+    int to;
+    // The launch must see this tensor, so producer and user cannot share it.
+    bool must_cross;
+  };
+
+  void AssignClasses() {
+    class_.assign(graph_.size(), -1);
+    absl::flat_hash_map<std::tuple<int, int, absl::string_view>, int> classes;
+    for (int i = 0; i < graph_.size(); ++i) {
+      if (!candidates_.Is(i)) continue;
+      const auto key =
+          std::make_tuple(flow_.predicate[i], flow_.frame[i],
+                          absl::string_view(graph_.node(i).device()));
+      class_[i] =
+          classes.emplace(key, static_cast<int>(classes.size())).first->second;
+    }
+  }
+
+  // A value that the compiler needs while it compiles must be known when the
+  // launch starts: a Const inside the cluster or an input of it.
+  bool MustCross(int to, int operand) const {
+    const TensorRef from = graph_.operands(to)[operand];
+    if (!candidates_.Is(from.node)) return false;
+    const OpRule& rule = candidates_.row[to]->rule;
+    const int count = static_cast<int>(graph_.operands(to).size());
+    if (HasPosition(rule.by_value, operand, count)) return true;
+    return HasPosition(rule.by_length, operand, count) &&
+           candidates_.row[from.node]->cost != OpCost::kShape &&
+           !policy_.has_known_length(from);
+  }
+
+  void FindEdges() {
+    in_.resize(graph_.size());
+    out_.resize(graph_.size());
+    for (int to = 0; to < graph_.size(); ++to) {
+      const auto add = [&](int from, bool must_cross) {
+        if (graph_.IsBackEdge(from, to)) return;
+        in_[to].push_back({from, to, must_cross});
+        out_[from].push_back({from, to, must_cross});
+      };
+      const std::vector<TensorRef>& operands = graph_.operands(to);
+      for (size_t k = 0; k < operands.size(); ++k) {
+        const int from = operands[k].node;
+        if (candidates_.Is(to) && candidates_.copied_const[from]) {
+          for (int control : graph_.controls(from)) add(control, false);
+          continue;
+        }
+        add(from, candidates_.Is(to) && MustCross(to, static_cast<int>(k)));
+      }
+      for (int control : graph_.controls(to)) add(control, false);
+    }
+  }
+
+  bool CanShare(const Edge& edge) const {
+    return candidates_.Is(edge.from) && candidates_.Is(edge.to) &&
+           class_[edge.from] == class_[edge.to] && !edge.must_cross;
+  }
+
+  void AssignLevels() {
+    level_.assign(graph_.size(), 0);
+    for (int i : graph_.order()) {
+      for (const Edge& edge : in_[i]) {
+        const bool leaves = candidates_.Is(edge.from) && !CanShare(edge);
+        level_[i] = std::max(level_[i], level_[edge.from] + (leaves ? 1 : 0));
+      }
+    }
+  }
+
+  int Find(int i) {
+    while (parent_[i] != i) {
+      parent_[i] = parent_[parent_[i]];
+      i = parent_[i];
+    }
+    return i;
+  }
+
+  void FormGroups() {
+    parent_.resize(graph_.size());
+    std::iota(parent_.begin(), parent_.end(), 0);
+    for (int i : graph_.order()) {
+      for (const Edge& edge : in_[i]) {
+        if (level_[edge.from] == level_[edge.to] && CanShare(edge)) {
+          parent_[Find(edge.to)] = Find(edge.from);
+        }
+      }
+    }
+    members_.resize(graph_.size());
+    for (int i : graph_.order()) members_[Find(i)].push_back(i);
+  }
+
+  // From a group all of whose levels are above this, no path leads to `to`.
+  // Levels never fall along an edge; only a merged group can be entered at a
+  // high level and left at a low one.
+  int Reach(int to) {
+    int reach = last_level_[to];
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (int group : merged_) {
+        --budget_;
+        if (first_level_[group] <= reach && last_level_[group] > reach) {
+          reach = last_level_[group];
+          changed = true;
+        }
+      }
+    }
+    return reach;
+  }
+
+  // Whether a path from group `from` to group `to` has a node of another group
+  // on it. True as well when the budget of steps is used up: then nothing more
+  // is merged.
+  bool OtherPath(int from, int to) {
+    ++stamp_;
+    const int reach = Reach(to);
+    std::vector<int> stack = {from};
+    visited_[from] = stamp_;
+    while (!stack.empty()) {
+      const int group = stack.back();
+      stack.pop_back();
+      for (int member : members_[group]) {
+        for (const Edge& edge : out_[member]) {
+          if (--budget_ < 0) return true;
+          const int next = Find(edge.to);
+          if (next == to) {
+            if (group != from) return true;
+            continue;
+          }
+          if (visited_[next] == stamp_ || first_level_[next] > reach) continue;
+          visited_[next] = stamp_;
+          stack.push_back(next);
+        }
+      }
+    }
+    return false;
+  }
+
+  bool MustStayApart(int a, int b) {
+    for (const Edge& edge : crossing_) {
+      const int from = Find(edge.from);
+      const int to = Find(edge.to);
+      if ((from == a && to == b) || (from == b && to == a)) return true;
+    }
+    return false;
+  }
+
+  void MergeGroups() {
+    visited_.assign(graph_.size(), 0);
+    first_level_ = level_;
+    last_level_ = level_;
+    std::vector<Edge> edges;
+    for (int i : graph_.order()) {
+      for (const Edge& edge : in_[i]) {
+        if (edge.must_cross) crossing_.push_back(edge);
+        if (CanShare(edge) && Find(edge.from) != Find(edge.to)) {
+          edges.push_back(edge);
+        }
+      }
+    }
+    // One merge can make another possible that was refused before it.
+    for (bool changed = true; changed;) {
+      changed = false;
+      absl::flat_hash_set<std::pair<int, int>> refused;
+      for (const Edge& edge : edges) {
+        const int from = Find(edge.from);
+        const int to = Find(edge.to);
+        if (from == to || !refused.emplace(from, to).second) continue;
+        if (MustStayApart(from, to) || OtherPath(from, to)) continue;
+        Merge(from, to);
+        changed = true;
+      }
+    }
+  }
+
+  void Merge(int from, int to) {
+    parent_[to] = from;
+    first_level_[from] = std::min(first_level_[from], first_level_[to]);
+    last_level_[from] = std::max(last_level_[from], last_level_[to]);
+    members_[from].insert(members_[from].end(), members_[to].begin(),
+                          members_[to].end());
+    members_[to].clear();
+    merged_.erase(to);
+    merged_.insert(from);
+  }
+
+  std::vector<Cluster> Worthwhile(std::vector<std::string>* reason) {
+    std::vector<int> position(graph_.size());
+    for (int k = 0; k < graph_.size(); ++k) position[graph_.order()[k]] = k;
+    std::vector<Cluster> clusters;
+    for (int root = 0; root < graph_.size(); ++root) {
+      std::vector<int>& members = members_[root];
+      if (members.empty() || !candidates_.Is(members[0])) continue;
+      bool heavy = false;
+      bool has_input = false;
+      int real = 0;
+      for (int i : members) {
+        const OpCost cost = candidates_.row[i]->cost;
+        heavy |= cost == OpCost::kHeavy;
+        if ((cost == OpCost::kReal || cost == OpCost::kMove) &&
+            !policy_.is_shape_arithmetic(i)) {
+          ++real;
+        }
+        for (const TensorRef& operand : graph_.operands(i)) {
+          has_input |= Find(operand.node) != root &&
+                       graph_.node(operand.node).op() != "Const";
+        }
+      }
+      std::string why;
+      if (!has_input) {
+        // Nothing to compute at run time; and Grappler's constant folding
+        // would try to run the launch.
+        why = "its cluster depends on constants only";
+      } else if (!heavy && real < policy_.min_cluster_size) {
+        why = absl::StrCat("its cluster is too small: ", real, " of at least ",
+                           policy_.min_cluster_size, " ops, none of them heavy");
+      }
+      if (!why.empty()) {
+        for (int i : members) (*reason)[i] = why;
+        continue;
+      }
+      std::sort(members.begin(), members.end(), [&](int a, int b) {
+        return position[a] < position[b];
+      });
+      clusters.push_back({members});
+    }
+    std::sort(clusters.begin(), clusters.end(),
+              [&](const Cluster& a, const Cluster& b) {
+                return position[a.members[0]] < position[b.members[0]];
+              });
+    return clusters;
+  }
+
+  const GraphIndex& graph_;
+  const Candidates& candidates_;
+  const ControlFlow& flow_;
+  const GrowthPolicy& policy_;
+
+  std::vector<int> class_;
+  std::vector<std::vector<Edge>> in_;
+  std::vector<std::vector<Edge>> out_;
+  std::vector<int> level_;
+
+  std::vector<int> parent_;
+  // By group's root.
+  std::vector<std::vector<int>> members_;
+  std::vector<int> first_level_;
+  std::vector<int> last_level_;
+  absl::flat_hash_set<int> merged_;
+  std::vector<Edge> crossing_;
+  std::vector<int> visited_;
+  int stamp_ = 0;
+  // About 20 ms. A graph that needs more keeps the groups it has by then.
+  int64_t budget_ = 2000000;
+};
+
+}  // namespace
+
+std::vector<Cluster> GrowClusters(const GraphIndex& graph,
+                                  const Candidates& candidates,
+                                  const ControlFlow& flow,
+                                  const GrowthPolicy& policy,
+                                  std::vector<std::string>* reason) {
+  return Growth(graph, candidates, flow, policy).Run(reason);
+}
+
+}  // namespace tf_disc
