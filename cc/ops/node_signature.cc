@@ -26,7 +26,7 @@ std::string Mismatch(const Manifest& manifest,
     const ManifestTensor& expected = manifest.inputs[i];
     if (expected.dtype != DiscDtype(inputs[i]->dtype()) ||
         expected.rank != inputs[i]->dims()) {
-      return absl::StrCat("the kernel takes ", DtypeName(expected.dtype),
+      return absl::StrCat("the kernel takes ", AbiDtypeName(expected.dtype),
                           " of rank ", expected.rank, " as input ", i,
                           ", the node has ",
                           tensorflow::DataTypeString(inputs[i]->dtype()),
@@ -36,7 +36,7 @@ std::string Mismatch(const Manifest& manifest,
   for (size_t i = 0; i < output_types.size(); ++i) {
     if (manifest.outputs[i].dtype != DiscDtype(output_types[i])) {
       return absl::StrCat("the kernel gives ",
-                          DtypeName(manifest.outputs[i].dtype), " as output ",
+                          AbiDtypeName(manifest.outputs[i].dtype), " as output ",
                           i, ", the node has ",
                           tensorflow::DataTypeString(output_types[i]));
     }
