@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from llvmlite import ir
 
+from tf_disc.compiler.codegen.mathlib.coefficients import EXP, EXPM1
 from tf_disc.compiler.codegen.mathlib.lanes import Lanes
 from tf_disc.compiler.codegen.mathlib.record import MathFunction
 
@@ -18,9 +19,7 @@ _LOG2_E = 1.44269504088896341
 _LN2_HIGH = 0.693147182464599609375
 _LN2_LOW = -1.904654290582768e-9
 # exp(r) = 1 + r + r^2 P(r) on [-ln2/2, ln2/2]: fit.py, "exp".
-_EXP_TAIL = (0.49999994, 0.166665211, 0.0416682549, 0.00836866256, 0.00138214615)
 # expm1(r) = r + r^2 P(r) there: fit.py, "expm1".
-_EXPM1_TAIL = (0.49999997, 0.166665465, 0.0416674428, 0.00836625136, 0.00138699997)
 
 # The smallest x whose exp overflows, and the smallest whose exp is a normal number.
 OVERFLOW = 88.7228469848632812
@@ -55,7 +54,7 @@ def _scaled(coefficients: tuple[float, ...], factor: float) -> tuple[float, ...]
 def exp_unchecked(lanes: Lanes, x: ir.Value, factor: float = 1.0) -> ir.Value:
     """exp(factor * x) where that is a normal number; no meaning elsewhere, for NaN included."""
     reduced = _reduce(lanes, x, factor, 0.0)
-    value = lanes.horner(reduced.r, _scaled((1.0, 1.0, *_EXP_TAIL), factor))
+    value = lanes.horner(reduced.r, _scaled((1.0, 1.0, *EXP), factor))
     # n goes to the exponent by integer addition: 2^n by itself overflows before the result does.
     exponent = lanes.shift_left(lanes.bits(reduced.shifted), 23)
     return lanes.from_bits(lanes.add_int(lanes.bits(value), exponent))
@@ -69,7 +68,7 @@ def scaled_expm1(lanes: Lanes, x: ir.Value, factor: float, halved: bool = False)
     reduced = _reduce(lanes, x, factor, _BIAS - 1.0 if halved else _BIAS)
     size = abs(factor)
     power = lanes.from_bits(lanes.shift_left(lanes.bits(reduced.shifted), 23))
-    tail = lanes.horner(reduced.r, tuple(c * size for c in _scaled(_EXPM1_TAIL, factor)))
+    tail = lanes.horner(reduced.r, tuple(c * size for c in _scaled(EXPM1, factor)))
     # expm1(factor * r) / size, of which the first term is r or -r.
     first = reduced.r if factor > 0 else lanes.neg(reduced.r)
     near = lanes.fma(lanes.mul(reduced.r, reduced.r), tail, first)

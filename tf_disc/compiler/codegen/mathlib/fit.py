@@ -1,7 +1,7 @@
-"""Makes the polynomial coefficients of this folder again: `python -m ...mathlib.fit [name ...]`.
+"""Makes coefficients.py: `python -m tf_disc.compiler.codegen.mathlib.fit` writes it anew.
 
 Not used when compiling. Each entry of FITS says what is approximated, on which interval, with which
-weight; the printed coefficients are rounded to the type that evaluates them, one after the other from
+weight; the coefficients are rounded to the type that evaluates them, one after the other from
 the constant upward, refitting those that remain (so that they make up for the rounding).
 
 Method: the Remez exchange on a fixed grid of Chebyshev points, in mpmath. A quotient P/Q is fitted by
@@ -11,16 +11,19 @@ Needs mpmath, which tf_disc itself does not.
 
 from __future__ import annotations
 
+import math
 import struct
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
 
 import mpmath as mp
 
-mp.mp.dps = 50
+mp.mp.dps = 60
 
-Real = mp.mpf
+# mpmath has no types: this stands for its numbers.
+Real: TypeAlias = Any
 Function = Callable[[Real], Real]
 
 
@@ -93,10 +96,25 @@ def minimax(
     return best
 
 
-def solve(fit: Fit) -> tuple[list[Real], list[Real], Real]:
-    """Coefficients of P and of Q (its constant 1 left out), rounded, and the largest weighted error."""
+def _grid(fit: Fit) -> list[Real]:
     middle, half = (mp.mpf(fit.high) + fit.low) / 2, (mp.mpf(fit.high) - fit.low) / 2
-    grid = [middle - half * mp.cos(mp.pi * (k + mp.mpf("0.5")) / fit.points) for k in range(fit.points)]
+    angles = [mp.pi * (k + mp.mpf("0.5")) / fit.points for k in range(fit.points)]
+    return [middle - half * mp.cos(angle) for angle in angles]
+
+
+def error_of(fit: Fit, numbers: Sequence[float]) -> float:
+    """The largest weighted error of P's coefficients, followed by those of Q without its constant."""
+    top, bottom = numbers[fit.degree :: -1], [*numbers[: fit.degree : -1], 1.0]
+    errors = [
+        fit.weight(t) * (fit.target(t) - mp.polyval(top, t) / mp.polyval(bottom, t))
+        for t in _grid(fit)
+    ]
+    return float(max(abs(error) for error in errors))
+
+
+def solve(fit: Fit) -> tuple[list[Real], list[Real]]:
+    """Coefficients of P and of Q (its constant 1 left out), rounded."""
+    grid = _grid(fit)
     values = [fit.target(t) for t in grid]
     # A weight that changes sign would make the exchange look for the wrong alternation.
     weights = [abs(fit.weight(t)) for t in grid]
@@ -131,20 +149,14 @@ def solve(fit: Fit) -> tuple[list[Real], list[Real], Real]:
             )
             everything = {**known, **dict(zip(unknown, found))}
             quotient = [
-                1 + mp.fsum(everything["q", k] * powers[k][i] for k in range(1, fit.denominator + 1))
+                1
+                + mp.fsum(everything["q", k] * powers[k][i] for k in range(1, fit.denominator + 1))
                 for i in range(fit.points)
             ]
         known[unknown[0]] = rounded(found[0], fit.bits)
     top = [known["p", k] for k in range(fit.degree + 1)]
     bottom = [known["q", k] for k in range(1, fit.denominator + 1)]
-    error = max(
-        abs(
-            weights[i]
-            * (values[i] - mp.polyval(top[::-1], t) / mp.polyval([*bottom[::-1], mp.mpf(1)], t))
-        )
-        for i, t in enumerate(grid)
-    )
-    return top, bottom, error
+    return top, bottom
 
 
 def _exp_tail(r: Real) -> Real:
@@ -166,7 +178,7 @@ _HALF_LN2 = mp.log(2) / 2
 # A little more than half of ln 2: the rounded quotient may be off by a little.
 _EXP_RADIUS = _HALF_LN2 * mp.mpf("1.0001")
 
-_QUARTER = (mp.pi / 4 * mp.mpf("1.0001")) ** 2
+_QUARTER = (mp.pi / 4 * mp.mpf("1.0003")) ** 2
 _THIRD = mp.mpf(1) / 3
 
 FITS: dict[str, Fit] = {
@@ -248,17 +260,30 @@ FITS: dict[str, Fit] = {
 }
 
 
-def main(names: Sequence[str]) -> None:
-    for name, fit in FITS.items():
-        if names and name not in names:
-            continue
-        top, bottom, error = solve(fit)
-        digits = 9 if fit.bits == 24 else 17
-        print(f"{name}: largest weighted error 2^{float(mp.log(error, 2)):.2f}")
-        for label, numbers in (("P", top), ("Q", [mp.mpf(1), *bottom] if bottom else [])):
-            if numbers:
-                print(f"  {label} = ({', '.join(f'{float(c):.{digits}g}' for c in numbers)})")
+def coefficients(name: str) -> tuple[tuple[float, ...], float]:
+    """Those of FITS[name], Q's after P's without its constant 1, and the largest weighted error."""
+    fit = FITS[name]
+    top, bottom = solve(fit)
+    numbers = tuple(float(c) for c in (*top, *bottom))
+    return numbers, error_of(fit, numbers)
+
+
+def main() -> None:
+    lines = ['"""Coefficients of the approximations, made by fit.py: change that and run it."""', ""]
+    errors = {}
+    for name in FITS:
+        numbers, error = coefficients(name)
+        errors[name] = round(math.log2(error), 2)
+        lines.append(f"{name.upper()} = (")
+        lines += [f"    {number!r}," for number in numbers]
+        lines += [")", ""]
+    lines.append("# The largest error of each, weighted as its entry in fit.py says: its logarithm, base 2.")
+    lines.append("ERRORS = {")
+    lines += [f'    "{name}": {error},' for name, error in errors.items()]
+    lines += ["}", ""]
+    path = Path(__file__).with_name("coefficients.py")
+    path.write_text("\n".join(lines), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

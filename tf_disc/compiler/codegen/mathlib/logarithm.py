@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from llvmlite import ir
 
+from tf_disc.compiler.codegen.mathlib.coefficients import LOG
 from tf_disc.compiler.codegen.mathlib.exponential import UNDERFLOW, exp_unchecked
 from tf_disc.compiler.codegen.mathlib.lanes import Lanes
 from tf_disc.compiler.codegen.mathlib.record import MathFunction
@@ -15,17 +16,6 @@ _TWO_THIRDS_BITS = 0x3F2AAAAB
 _FOUR_BITS = 0x40800000
 _EXPONENT_MASK = 0xFF800000
 # log(1 + f) = f + f^2 P(f) for 1 + f in [2/3, 4/3): fit.py, "log".
-_LOG_TAIL = (
-    -0.5,
-    0.333332151,
-    -0.249998063,
-    0.200104266,
-    -0.166801959,
-    0.14005734,
-    -0.121874772,
-    0.139845937,
-    -0.128800616,
-)
 
 
 def exponent_of(lanes: Lanes, x: ir.Value) -> ir.Value:
@@ -43,7 +33,7 @@ def log_of_parts(lanes: Lanes, shifted: ir.Value, f: ir.Value) -> ir.Value:
     """n ln 2 + log(1 + f), for n in the exponent's place of `shifted` and f in [-1/3, 1/3)."""
     n = lanes.to_float(lanes.shift_right_signed(shifted, 23))
     square = lanes.mul(f, f)
-    tail = lanes.fma(square, lanes.horner(f, _LOG_TAIL), lanes.mul(n, lanes.const(_LN2_LOW)))
+    tail = lanes.fma(square, lanes.horner(f, LOG), lanes.mul(n, lanes.const(_LN2_LOW)))
     return lanes.fma(n, lanes.const(_LN2_HIGH), lanes.add(tail, f))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from llvmlite import ir
 
+from tf_disc.compiler.codegen.mathlib.coefficients import EXP2, LOG2
 from tf_disc.compiler.codegen.mathlib.lanes import Lanes
 from tf_disc.compiler.codegen.mathlib.logarithm import divided, exponent_of
 from tf_disc.compiler.codegen.mathlib.record import MathFunction
@@ -15,22 +16,6 @@ _SMALLEST_NORMAL_BITS = 0x00800000
 _NORMAL_RANGE_BITS = 0x7F000000
 _SIGN = 0x80000000
 # log2(1 + f) = f P(f) in double, 2^r = 1 + r P(r) in float: fit.py, "log2", "exp2".
-_LOG2 = (
-    1.4426950408923331,
-    -0.72134751956921295,
-    0.48089834396063424,
-    -0.36067397863702161,
-    0.28853944174094515,
-    -0.24043365948633647,
-    0.20607597449753828,
-    -0.18080608077938826,
-    0.16089120177737196,
-    -0.1374609597443863,
-    0.12356302929497549,
-    -0.16610572889412167,
-    0.15754118798834141,
-)
-_EXP2 = (0.693147182, 0.240226477, 0.0555035993, 0.00961850584, 0.00133908063, 0.000153264715)
 
 
 def _log2(lanes: Lanes, doubles: Lanes, x: ir.Value) -> ir.Value:
@@ -38,7 +23,7 @@ def _log2(lanes: Lanes, doubles: Lanes, x: ir.Value) -> ir.Value:
     shifted = exponent_of(lanes, x)
     n = doubles.to_float(lanes.shift_right_signed(shifted, 23))
     f = doubles.sub(lanes.extend(divided(lanes, x, shifted)), doubles.const(1.0))
-    return doubles.fma(f, doubles.horner(f, _LOG2), n)
+    return doubles.fma(f, doubles.horner(f, LOG2), n)
 
 
 def _exp2(lanes: Lanes, doubles: Lanes, exponent: ir.Value) -> ir.Value:
@@ -51,7 +36,7 @@ def _exp2(lanes: Lanes, doubles: Lanes, exponent: ir.Value) -> ir.Value:
     magic = doubles.const(_ROUND)
     shifted = doubles.add(held, magic)
     fraction = lanes.truncate(doubles.sub(held, doubles.sub(shifted, magic)))
-    value = lanes.horner(fraction, (1.0, *_EXP2))
+    value = lanes.horner(fraction, (1.0, *EXP2))
     power = lanes.shift_left(lanes.low_bits(shifted), 23)
     return lanes.from_bits(lanes.add_int(lanes.bits(value), power))
 

@@ -9,6 +9,7 @@ from llvmlite import ir
 
 from tf_disc.compiler.codegen.mathlib.lanes import Lanes
 
+
 @dataclass(frozen=True)
 class MathFunction:
     """One function that `emit` knows.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from llvmlite import ir
 
+from tf_disc.compiler.codegen.mathlib.coefficients import ERF
 from tf_disc.compiler.codegen.mathlib.exponential import scaled_expm1
 from tf_disc.compiler.codegen.mathlib.lanes import Lanes
 from tf_disc.compiler.codegen.mathlib.record import MathFunction
@@ -16,17 +17,6 @@ from tf_disc.compiler.codegen.mathlib.record import MathFunction
 _TANH_LIMIT = 9.011
 _ERF_LIMIT = 3.93
 # -log(erfc(x)) = x + x P(x) up to the limit: fit.py, "erf".
-_ERF_EXPONENT = (
-    0.128379166,
-    0.636619568,
-    0.102776304,
-    -0.0191478264,
-    -0.000169484483,
-    0.00167563872,
-    -0.000637330581,
-    0.00011884806,
-    -9.38595622e-06,
-)
 
 
 def tanh(lanes: Lanes, x: ir.Value) -> ir.Value:
@@ -40,7 +30,7 @@ def tanh(lanes: Lanes, x: ir.Value) -> ir.Value:
 def erf(lanes: Lanes, x: ir.Value) -> ir.Value:
     # erf(x) = -expm1(log(erfc(x))), for x >= 0.
     held = lanes.at_most(lanes.abs(x), _ERF_LIMIT)
-    exponent = lanes.fma(held, lanes.horner(held, _ERF_EXPONENT), held)
+    exponent = lanes.fma(held, lanes.horner(held, ERF), held)
     return lanes.copysign(scaled_expm1(lanes, exponent, -1.0), x)
 
 

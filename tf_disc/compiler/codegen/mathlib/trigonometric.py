@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from llvmlite import ir
 
+from tf_disc.compiler.codegen.mathlib.coefficients import COS, SIN, TAN
 from tf_disc.compiler.codegen.mathlib.lanes import Lanes
 from tf_disc.compiler.codegen.mathlib.record import MathFunction
 
@@ -16,13 +17,11 @@ _TWO_OVER_PI = 2.0 / math.pi
 # pi/2 in two parts. With fma, x - n * high is exact: a multiple of 2^-52 below 2.
 _HALF_PI_HIGH = 1.5707963267948966
 _HALF_PI_LOW = 6.123233995736766e-17
-# Just above pi/4. Arguments that double cannot reduce are held there, so that |sin| <= 1 always.
-_LARGEST = 0.7853983
+# A little above pi/4, by what n is off for the largest arguments that the bound covers. Arguments
+# that double cannot reduce are held there, so that |sin| <= 1 always.
+_LARGEST = 0.7856
 _SIGN = 0x80000000
 # sin(r) = r + r^3 P(r^2) and so on, |r| <= pi/4: fit.py, "sin", "cos", "tan".
-_SIN_TAIL = (-0.166666552, 0.00833218917, -0.000195182845)
-_COS_TAIL = (-0.5, 0.0416666456, -0.00138873095, 2.44323273e-05)
-_TAN_TAIL = (0.333331555, 0.133388355, 0.0534082018, 0.0244413931, 0.00310147484, 0.00939653348)
 
 
 @dataclass(frozen=True)
@@ -50,8 +49,8 @@ def _reduce(lanes: Lanes, x: ir.Value) -> Reduced:
 def _sine_or_cosine(lanes: Lanes, reduced: Reduced, quadrant: ir.Value, sign: ir.Value) -> ir.Value:
     """sin(r), cos(r), -sin(r) or -cos(r) by quadrant modulo 4, the sign changed by `sign`'s top bit."""
     r, square = reduced.r, reduced.square
-    sine = lanes.fma(lanes.mul(r, square), lanes.horner(square, _SIN_TAIL), r)
-    cosine = lanes.horner(square, (1.0, *_COS_TAIL))
+    sine = lanes.fma(lanes.mul(r, square), lanes.horner(square, SIN), r)
+    cosine = lanes.horner(square, (1.0, *COS))
     even = lanes.equal_int(lanes.and_int(quadrant, 1), 0)
     value = lanes.select(even, sine, cosine)
     flip = lanes.and_int(lanes.xor_int(lanes.shift_left(quadrant, 30), sign), _SIGN)
@@ -72,14 +71,14 @@ def cos(lanes: Lanes, x: ir.Value) -> ir.Value:
 def tan(lanes: Lanes, x: ir.Value) -> ir.Value:
     reduced = _reduce(lanes, x)
     r, square = reduced.r, reduced.square
-    tangent = lanes.fma(lanes.mul(r, square), lanes.horner(square, _TAN_TAIL), r)
+    tangent = lanes.fma(lanes.mul(r, square), lanes.horner(square, TAN), r)
     even = lanes.equal_int(lanes.and_int(reduced.quadrant, 1), 0)
     value = lanes.select(even, tangent, lanes.div(lanes.const(-1.0), tangent))
     flip = lanes.and_int(lanes.bits(x), _SIGN)
     return lanes.from_bits(lanes.xor_int(lanes.bits(value), flip))
 
 
-_RANGE = "|x| <= 2^50; beyond, neighbouring floats lie millions of periods apart and the result has no meaning"
+_RANGE = "|x| <= 2^40; beyond, neighbouring floats lie ten thousand periods apart, and results lose meaning"
 
 FUNCTIONS = (
     MathFunction(

@@ -1,0 +1,92 @@
+"""Exact values and special values of mathlib's functions, to compare with."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+INF, NAN = math.inf, math.nan
+# The largest argument for which reduction by pi/2 keeps its bound.
+TRIGONOMETRIC_LIMIT = 2.0**40
+
+
+@dataclass(frozen=True)
+class Reference:
+    """exact: on float64 arrays, far more exact than float32. special: arguments and results.
+
+    low, high: where the error bound holds.
+    """
+
+    exact: Callable[..., np.ndarray]
+    special: tuple[tuple[float, ...], ...]
+    low: float = -INF
+    high: float = INF
+
+
+def _softplus(x: np.ndarray) -> np.ndarray:
+    return np.maximum(x, 0.0) + np.log1p(np.exp(-np.abs(x)))
+
+
+_TRIGONOMETRIC = (-TRIGONOMETRIC_LIMIT, TRIGONOMETRIC_LIMIT)
+_ODD = ((0.0, 0.0), (-0.0, -0.0), (NAN, NAN))
+
+REFERENCES: dict[str, Reference] = {
+    "exp": Reference(
+        np.exp,
+        ((NAN, NAN), (INF, INF), (-INF, 0.0), (0.0, 1.0), (-0.0, 1.0), (89.0, INF), (-104.0, 0.0)),
+    ),
+    "expm1": Reference(np.expm1, (*_ODD, (INF, INF), (-INF, -1.0), (89.0, INF), (-89.0, -1.0))),
+    "log": Reference(
+        np.log,
+        (
+            *((NAN, NAN), (INF, INF), (0.0, -INF), (-0.0, -INF), (-1.0, NAN), (-INF, NAN)),
+            *((1e-40, -INF), (-1e-40, -INF), (1.0, 0.0)),
+        ),
+    ),
+    "log1p": Reference(np.log1p, (*_ODD, (INF, INF), (-INF, NAN), (-1.0, -INF), (-1.5, NAN))),
+    "softplus": Reference(_softplus, ((NAN, NAN), (INF, INF), (-INF, 0.0), (-104.0, 0.0))),
+    "sigmoid": Reference(
+        lambda x: 1.0 / (1.0 + np.exp(-x)),
+        ((NAN, NAN), (INF, 1.0), (-INF, 0.0), (0.0, 0.5), (-0.0, 0.5), (100.0, 1.0)),
+    ),
+    "tanh": Reference(np.tanh, (*_ODD, (INF, 1.0), (-INF, -1.0), (20.0, 1.0), (-20.0, -1.0))),
+    "erf": Reference(
+        lambda x: np.vectorize(math.erf, otypes=[np.float64])(x),
+        (*_ODD, (INF, 1.0), (-INF, -1.0), (6.0, 1.0), (-6.0, -1.0)),
+    ),
+    "sqrt": Reference(np.sqrt, (*_ODD, (INF, INF), (-INF, NAN), (-1.0, NAN), (4.0, 2.0))),
+    "rsqrt": Reference(
+        lambda x: 1.0 / np.sqrt(x),
+        ((NAN, NAN), (INF, 0.0), (0.0, INF), (-0.0, -INF), (-1.0, NAN), (4.0, 0.5)),
+    ),
+    "reciprocal": Reference(
+        lambda x: 1.0 / x,
+        ((NAN, NAN), (INF, 0.0), (-INF, -0.0), (0.0, INF), (-0.0, -INF), (4.0, 0.25)),
+    ),
+    "sin": Reference(np.sin, (*_ODD, (INF, NAN), (-INF, NAN)), *_TRIGONOMETRIC),
+    "cos": Reference(
+        np.cos, ((NAN, NAN), (0.0, 1.0), (-0.0, 1.0), (INF, NAN), (-INF, NAN)), *_TRIGONOMETRIC
+    ),
+    "tan": Reference(np.tan, (*_ODD, (INF, NAN), (-INF, NAN)), *_TRIGONOMETRIC),
+    "pow": Reference(
+        # C99 Annex F.9.4.4, all of it; numpy follows it too, which test_power asserts.
+        lambda x, y: np.power(x.astype(np.longdouble), y.astype(np.longdouble)),
+        (
+            *((0.0, -3.0, INF), (-0.0, -3.0, -INF), (0.0, -2.0, INF), (-0.0, -2.0, INF)),
+            *((0.0, -0.5, INF), (-0.0, -0.5, INF), (0.0, -INF, INF), (-0.0, -INF, INF)),
+            *((0.0, 3.0, 0.0), (-0.0, 3.0, -0.0), (0.0, 2.0, 0.0), (-0.0, 2.0, 0.0)),
+            *((-0.0, 0.5, 0.0), (-0.0, INF, 0.0), (-1.0, INF, 1.0), (-1.0, -INF, 1.0)),
+            *((1.0, NAN, 1.0), (1.0, INF, 1.0), (NAN, 0.0, 1.0), (NAN, -0.0, 1.0)),
+            *((INF, 0.0, 1.0), (0.0, 0.0, 1.0), (-2.0, 0.5, NAN), (-2.0, -0.5, NAN)),
+            *((0.5, -INF, INF), (0.5, INF, 0.0), (2.0, -INF, 0.0), (2.0, INF, INF)),
+            *((-INF, -3.0, -0.0), (-INF, -2.0, 0.0), (-INF, 3.0, -INF), (-INF, 2.0, INF)),
+            *((-INF, 0.5, INF), (-INF, -0.5, 0.0), (INF, -1.0, 0.0), (INF, 1.0, INF)),
+            *((NAN, 1.0, NAN), (2.0, NAN, NAN), (-1.0, NAN, NAN), (NAN, NAN, NAN)),
+            *((-2.0, 3.0, -8.0), (-2.0, 2.0, 4.0), (-2.0, -1.0, -0.5), (1e-40, 1.0, 0.0)),
+            *((-1.0, 16777215.0, -1.0), (-1.0, 16777216.0, 1.0), (-1.0, 3e38, 1.0)),
+        ),
+    ),
+}

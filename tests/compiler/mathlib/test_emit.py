@@ -1,0 +1,62 @@
+"""What `emit` promises about the code: straight lines, no call but intrinsics, no fast math."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from llvmlite import ir
+
+from tests.compiler.mathlib.compiled import SCALARS, Kernel
+from tf_disc.compiler.codegen import mathlib
+
+CASES = [
+    (name, dtype, lanes)
+    for name, record in mathlib.FUNCTIONS.items()
+    for dtype in record.max_ulp
+    for lanes in (1, 8, 16)
+]
+
+
+def builder_and_operands(kind: ir.Type, count: int) -> tuple[ir.IRBuilder, list[ir.Value]]:
+    module = ir.Module()
+    function = ir.Function(module, ir.FunctionType(kind, [kind] * count), "f")
+    return ir.IRBuilder(function.append_basic_block()), list(function.args)
+
+
+@pytest.mark.parametrize(("name", "dtype", "lanes"), CASES)
+def test_straight_line_of_the_same_type(name: str, dtype: str, lanes: int) -> None:
+    kind = SCALARS[dtype] if lanes == 1 else ir.VectorType(SCALARS[dtype], lanes)
+    builder, operands = builder_and_operands(kind, mathlib.FUNCTIONS[name].arity)
+    block = builder.block
+    value = mathlib.emit(builder, name, *operands)
+    assert value.type == kind
+    assert builder.block is block
+    assert len(builder.function.blocks) == 1
+    text = str(builder.module)
+    assert not re.search(r"\b(fast|nnan|ninf|nsz|arcp|contract|afn|reassoc)\b", text)
+
+
+@pytest.mark.parametrize("features", [None, "+avx2,+fma,-avx512f"])
+@pytest.mark.parametrize(("name", "dtype", "lanes"), CASES)
+def test_no_call_leaves_the_kernel(name: str, dtype: str, lanes: int, features: str | None) -> None:
+    assembly = Kernel(name, dtype, lanes, features).assembly
+    assert not re.search(r"^\tcall", assembly, re.MULTILINE)
+
+
+def test_unknown_function_lists_the_known_ones() -> None:
+    builder, operands = builder_and_operands(ir.FloatType(), 1)
+    with pytest.raises(KeyError, match="no function 'gamma'; it has .*exp, expm1, log"):
+        mathlib.emit(builder, "gamma", *operands)
+
+
+def test_unsupported_type_is_named() -> None:
+    builder, operands = builder_and_operands(ir.VectorType(ir.HalfType(), 8), 1)
+    with pytest.raises(KeyError, match="exp is there for f32.* only, not for <8 x half>"):
+        mathlib.emit(builder, "exp", *operands)
+
+
+def test_wrong_operands() -> None:
+    builder, operands = builder_and_operands(ir.FloatType(), 2)
+    with pytest.raises(TypeError, match=r"exp takes 1 operands of one type, not \(float, float\)"):
+        mathlib.emit(builder, "exp", *operands)

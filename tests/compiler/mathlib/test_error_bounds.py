@@ -1,0 +1,98 @@
+"""Every function stays within the bound that its record states, over all of float32."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.compiler.mathlib.compiled import kernel
+from tests.compiler.mathlib.reference import REFERENCES
+from tests.compiler.mathlib.ulp import wrong
+from tf_disc.compiler.codegen import mathlib
+
+SINGLE = [name for name, record in mathlib.FUNCTIONS.items() if "f32" in record.max_ulp]
+UNARY = [name for name in SINGLE if mathlib.FUNCTIONS[name].arity == 1]
+
+
+def every(step: int) -> np.ndarray:
+    """Every step-th bit pattern of float32, denormals left out (they count as zero)."""
+    values = np.arange(step // 3, 2**32, step, dtype=np.uint64).astype(np.uint32).view(np.float32)
+    return values[~((np.abs(values) < np.finfo(np.float32).tiny) & (values != 0.0))]
+
+
+def assert_close(name: str, *operands: np.ndarray) -> None:
+    """The vector kernel's results are within the stated bound."""
+    result = kernel(name, "f32", 16)(*operands)
+    with np.errstate(all="ignore"):
+        exact = REFERENCES[name].exact(*[operand.astype(np.float64) for operand in operands])
+    bad = wrong(result, exact, mathlib.FUNCTIONS[name].max_ulp["f32"])
+    shown = [(*[o[i] for o in operands], result[i], exact[i]) for i in np.flatnonzero(bad)[:5]]
+    assert not bad.any(), f"{name}: {bad.sum()} wrong; operands, result, exact: {shown}"
+
+
+@pytest.mark.parametrize("name", SINGLE)
+def test_reference_exists(name: str) -> None:
+    assert name in REFERENCES
+
+
+@pytest.mark.parametrize("name", UNARY)
+def test_unary_over_the_whole_range(name: str) -> None:
+    reference = REFERENCES[name]
+    x = every(2**12 + 1)
+    assert_close(name, x[~((x < reference.low) | (x > reference.high))])
+
+
+@pytest.mark.parametrize("name", UNARY)
+def test_unary_where_models_compute(name: str) -> None:
+    x = np.random.default_rng(7).normal(0.0, 3.0, 400_000).astype(np.float32)
+    assert_close(name, x)
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.lists(st.floats(width=32, allow_subnormal=False), min_size=1, max_size=40))
+def test_any_numbers(numbers: list[float]) -> None:
+    x = np.array(numbers, np.float32)
+    for name in UNARY:
+        reference = REFERENCES[name]
+        assert_close(name, x[~((x < reference.low) | (x > reference.high))])
+
+
+def test_power_of_any_bits() -> None:
+    bits = np.random.default_rng(1).integers(0, 2**32, (2, 500_000), dtype=np.uint64)
+    x, y = bits.astype(np.uint32).view(np.float32)
+    normal = (np.abs(x) >= np.finfo(np.float32).tiny) & (np.abs(y) >= np.finfo(np.float32).tiny)
+    assert_close("pow", x[normal], y[normal])
+
+
+@pytest.mark.parametrize("spread", [87.0, 1.0, 1e-3, 1e-6])
+def test_power_over_all_results(spread: float) -> None:
+    generator = np.random.default_rng(2)
+    x = np.exp(generator.uniform(-spread, spread, 300_000)).astype(np.float32)
+    x = x[x != 1.0]
+    exponent = generator.uniform(-130.0, 130.0, x.size) / np.log2(x.astype(np.float64))
+    assert_close("pow", x, exponent.astype(np.float32))
+
+
+def test_power_of_negative_numbers() -> None:
+    generator = np.random.default_rng(3)
+    x = -np.exp(generator.uniform(-5.0, 5.0, 300_000)).astype(np.float32)
+    assert_close("pow", x, generator.integers(-30, 30, x.size).astype(np.float32))
+
+
+@pytest.mark.parametrize("lanes", [1, 4, 8])
+@pytest.mark.parametrize("name", SINGLE)
+def test_every_width_gives_the_same_bits(name: str, lanes: int) -> None:
+    x = every(2**17 + 1)
+    operands = [x, x[::-1].copy()][: mathlib.FUNCTIONS[name].arity]
+    wide = kernel(name, "f32", 16)(*operands)
+    narrow = kernel(name, "f32", lanes)(*operands)
+    np.testing.assert_array_equal(narrow, wide)  # NaN equals NaN here
+    np.testing.assert_array_equal(np.signbit(narrow[narrow == 0]), np.signbit(wide[wide == 0]))
+
+
+@pytest.mark.parametrize("name", ["tanh", "erf", "sigmoid", "sin", "cos"])
+def test_never_above_one(name: str) -> None:
+    result = kernel(name, "f32", 16)(every(2**13 + 1))
+    assert np.nanmax(np.abs(result)) <= 1.0

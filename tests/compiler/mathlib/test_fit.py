@@ -1,0 +1,24 @@
+"""coefficients.py is what fit.py makes."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("mpmath", reason="fit.py needs mpmath")
+
+from tf_disc.compiler.codegen.mathlib import coefficients, fit
+
+
+@pytest.mark.parametrize("name", sorted(fit.FITS))
+def test_coefficients_fit(name: str) -> None:
+    """Evaluated anew, they keep to the error that the file states and to the rounding of their type."""
+    stored = getattr(coefficients, name.upper())
+    stated = coefficients.ERRORS[name]
+    assert stored == tuple(float(fit.rounded(c, fit.FITS[name].bits)) for c in stored)
+    assert fit.error_of(fit.FITS[name], stored) <= 2.0 ** (stated + 0.01)
+
+
+@pytest.mark.parametrize("name", ["exp", "log", "erf"])
+def test_coefficients_can_be_made_again(name: str) -> None:
+    made, _error = fit.coefficients(name)
+    assert getattr(coefficients, name.upper()) == made

@@ -1,0 +1,52 @@
+"""NaN, infinities, signed zeros and poles give what C99 and TensorFlow's kernels give."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from tests.compiler.mathlib.compiled import DTYPES, kernel
+from tests.compiler.mathlib.reference import REFERENCES
+from tf_disc.compiler.codegen import mathlib
+
+CASES = [
+    (name, dtype, lanes)
+    for name, record in mathlib.FUNCTIONS.items()
+    for dtype in record.max_ulp
+    for lanes in (1, 16)
+]
+
+
+@pytest.mark.parametrize(("name", "dtype", "lanes"), CASES)
+def test_special_values(name: str, dtype: str, lanes: int) -> None:
+    for *operands, expected in REFERENCES[name].special:
+        arrays = [np.array([operand], DTYPES[dtype]) for operand in operands]
+        (result,) = kernel(name, dtype, lanes)(*arrays)
+        same = math.isnan(result) if math.isnan(expected) else result == expected
+        assert same, f"{name}{tuple(operands)} is {result}, not {expected}"
+        if expected == 0.0:
+            assert math.copysign(1.0, result) == math.copysign(1.0, expected), (operands, result)
+
+
+@pytest.mark.parametrize(("name", "dtype", "lanes"), CASES)
+def test_nan_with_any_payload_stays_nan(name: str, dtype: str, lanes: int) -> None:
+    bits = [0x7FC00000, 0x7FC00001, 0x7FFFFFFF, 0xFFC00000, 0xFFFFFFFF, 0x7FC00155, 0xFFD55555]
+    nan = np.array(bits, np.uint32).view(np.float32).astype(DTYPES[dtype])
+    others = [np.full(nan.size, 2.5, nan.dtype)] * (mathlib.FUNCTIONS[name].arity - 1)
+    assert np.isnan(kernel(name, dtype, lanes)(nan, *others)).all()
+    if others:
+        assert np.isnan(kernel(name, dtype, lanes)(*others, nan)).all()
+
+
+@pytest.mark.parametrize("name", [name for name, r in mathlib.FUNCTIONS.items() if r.arity == 1])
+def test_denormals_count_as_zero(name: str) -> None:
+    tiny = np.array([1e-40, -1e-40], np.float32)
+    zero = np.array([0.0, -0.0], np.float32)
+    of_tiny, of_zero = kernel(name, "f32", 16)(tiny), kernel(name, "f32", 16)(zero)
+    normal = np.finfo(np.float32).tiny
+    for from_tiny, from_zero in zip(of_tiny, of_zero):
+        both_vanish = abs(from_tiny) < normal and from_zero == 0.0
+        both_nan = math.isnan(from_tiny) and math.isnan(from_zero)
+        assert both_vanish or both_nan or from_tiny == from_zero
