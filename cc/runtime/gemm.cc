@@ -14,15 +14,14 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "cc/runtime/dnnl_library.h"
+#include "cc/runtime/gemm_tiles.h"
 #include "cc/runtime/manifest.h"
 
 namespace tf_disc {
 namespace {
 
-// Largest first: a count of rows is cut greedily.
-constexpr std::array<int64_t, 7> kTileRows = {64, 32, 16, 8, 4, 2, 1};
-constexpr size_t kNumTiles = kTileRows.size();
-constexpr size_t kOneRow = kNumTiles - 1;
+// Of one row; first in kTileRows.
+constexpr size_t kOneRow = 0;
 
 // oneDNN pads columns to 64 (N = 1 costs as much as N = 64).
 constexpr int64_t kMinColumns = 16;
@@ -239,7 +238,7 @@ absl::Status DnnlPackedGemm::Prepare() {
   Tile first(dnnl_);
   PrimitiveDesc desc(dnnl_);
   absl::Status status =
-      MakeTile(kTileRows[0], k_, n_, any.get(), &first, &desc);
+      MakeTile(kMaxTileRows, k_, n_, any.get(), &first, &desc);
   if (absl::IsUnimplemented(status)) return absl::OkStatus();  // not packed
   if (!status.ok()) return status;
   const const_dnnl_memory_desc_t chosen =
@@ -383,21 +382,21 @@ absl::Status DnnlPackedGemm::Run(int64_t rows, const void* a, int64_t lda,
                                  void* scratch) const {
   if (rows <= 0) return absl::OkStatus();
   const OmpOneThread one_thread(dnnl_);
-  const auto* a_row = static_cast<const float*>(a);
-  auto* c_row = static_cast<float*>(c);
+  const auto* const a_row = static_cast<const float*>(a);
+  auto* const c_row = static_cast<float*>(c);
   // Of one row the leading dimensions say nothing, and may say anything.
   absl::StatusOr<const TileSet*> found =
       rows == 1 ? dense_.get() : FindTileSet(lda, ldc);
   if (!found.ok()) return found.status();
   const TileSet* const set = *found == nullptr ? dense_.get() : *found;
-  const size_t first_tile = *found == nullptr ? kOneRow : 0;
-  for (size_t tile = first_tile; tile < kNumTiles; ++tile) {
-    for (; rows >= kTileRows[tile]; rows -= kTileRows[tile]) {
-      absl::Status status = RunTile(*set, tile, a_row, packed, c_row, scratch);
-      if (!status.ok()) return status;
-      a_row += kTileRows[tile] * lda;
-      c_row += kTileRows[tile] * ldc;
-    }
+  for (int64_t left = rows; left > 0;) {
+    const size_t tile = *found == nullptr ? kOneRow : NextTile(rows, left);
+    // A tile of more rows than are left begins with rows that are done.
+    const int64_t begin = rows - std::max(left, kTileRows[tile]);
+    absl::Status status = RunTile(*set, tile, a_row + begin * lda, packed,
+                                  c_row + begin * ldc, scratch);
+    if (!status.ok()) return status;
+    left -= kTileRows[tile];
   }
   return absl::OkStatus();
 }

@@ -12,9 +12,9 @@
 namespace tf_disc {
 
 // x[rows, k] times one weight of n columns, for every number of rows: oneDNN
-// primitives for 64, 32, 16, 8, 4, 2 and 1 rows that read one packed layout.
-// Shared by the whole process, one for each (n, k, dtype), never destroyed, so
-// that no size pays twice. Thread-safe.
+// primitives for tiles of 1 to 64 rows (gemm_tiles.h) that all read one packed
+// layout. Shared by the whole process, one for each (n, k, dtype), never
+// destroyed, so that no size pays twice. Thread-safe.
 class PackedGemm {
  public:
   // The family for (n, k, dtype); its primitives are made at the first call

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "cc/runtime/dnnl_library.h"
+#include "cc/runtime/gemm_tiles.h"
 #include "cc/runtime/tests/pool_host.h"
 #include "cc/testing/check.h"
 
@@ -114,6 +115,30 @@ TEST(PackedAgainstNaive) {
         }
       }
     }
+  }
+}
+
+TEST(TilesCoverEveryCountOfRows) {
+  for (int64_t rows = 1; rows < 300; ++rows) {
+    int64_t left = rows;
+    int64_t computed = 0;
+    int tiles = 0;
+    while (left > 0) {
+      const size_t tile = NextTile(rows, left);
+      ASSERT(tile < kNumTiles && kTileRows[tile] <= rows);
+      left -= kTileRows[tile];
+      computed += kTileRows[tile];
+      ++tiles;
+    }
+    // Little is computed twice, and the last 64 rows take three calls at most.
+    EXPECT(computed - rows <= 1 + rows / 16);
+    EXPECT(tiles <= rows / 64 + 3);
+  }
+}
+
+TEST(PackedForEveryCountOfRows) {
+  for (int64_t rows = 1; rows <= 130; ++rows) {
+    CheckPacked(rows, 20, 33, false, 20, 33);
   }
 }
 
