@@ -320,8 +320,8 @@ class GraphBuilder:
         so that codegen knows two forms only.
         """
         axes = sorted(axes)
-        if not axes:
-            return value
+        if all(value.dims[a].is_one for a in axes):
+            return self.reshape(value, [d for i, d in enumerate(value.dims) if i not in axes])
         if kind in ("prod", "sum", "max", "min") and value in self.contents and value.tensor.rank == 1:
             values = self.contents[value]
             if values:

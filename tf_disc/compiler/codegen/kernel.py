@@ -1,0 +1,686 @@
+"""From a fusion group to loop IR: what one task computes.
+
+A value is evaluated at a place. In a group's own loop the place is CANONICAL: FULL (this row, these columns)
+or ROW (this row). Anywhere else it is a list of coordinates. Index maps turn one place into another;
+values with memory are loaded there; the group's own values are computed once and reused.
+
+A loop group with reductions runs in phases, one loop over the columns each: phase p computes the
+reductions whose operands need the results of p reductions before. What a later phase needs again is
+computed again when that is cheap and kept in a row buffer when it is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from tf_disc.compiler.codegen.coordinates import Coordinate, CoordinateMath
+from tf_disc.compiler.codegen.loop_builder import LoopBuilder
+from tf_disc.compiler.errors import InternalError
+from tf_disc.compiler.ir.dims import Dim, DimLike, as_dim, product
+from tf_disc.compiler.ir.functions import FUNCTIONS
+from tf_disc.compiler.ir.graph import Block, Op, Value
+from tf_disc.compiler.ir.types import ITEM_BYTES, LoopType
+from tf_disc.compiler.passes.groups import Group, is_weight_product, splits, trailing_reduction
+from tf_disc.compiler.passes.views import (
+    FULL,
+    INDEX_MAPS,
+    ROW,
+    View,
+    reshape_groups,
+    row_major,
+    strided_view,
+    through_broadcast,
+)
+
+#: A value that costs more than this to compute again is kept in a row buffer (vector instructions).
+RECOMPUTE_COST = 6
+#: Rows of one item of a product without a batch.
+DENSE_ROWS = 64
+#: Elements of a flat group that make one item of its parallel loop.
+FLAT_ITEM = 1024
+
+#: Stands for the rows of a tile, which the host chooses for each call.
+TILE_ROWS = Dim.symbol("tile_rows")
+
+Place = str | tuple[Coordinate, ...]
+
+
+@dataclass(frozen=True)
+class Argument:
+    """One entry of a task's block: a buffer's address, a size, or the number of a packed GEMM."""
+
+    kind: str  # "buffer", "size", "gemm"
+    value: Value | None = None
+    dim: Dim | None = None
+    op: Op | None = None
+
+
+@dataclass
+class Kernel:
+    """The code of one group and what the host passes to it.
+
+    `count` items in ranges of multiples of `grain`; `scratch_bytes` for each slot; item_cost in ns.
+    """
+
+    name: str
+    body: Block
+    arguments: list[Argument]
+    count: Dim
+    grain: Dim
+    item_cost: Dim
+    scratch_bytes: Dim
+
+
+def _aligned(num_bytes: Dim) -> Dim:
+    return (num_bytes + 63) // 64 * 64
+
+
+class KernelBuilder:
+    """Builds the kernel of one group. `stores`: the members that other groups or the caller read."""
+
+    def __init__(
+        self, group: Group, inlined: set[Op], stores: list[Value], weights: set[Value]
+    ) -> None:
+        self.group = group
+        self.weights = weights
+        self.inlined = inlined
+        self.stores = stores
+        self.b = LoopBuilder()
+        self.math = CoordinateMath(self.b)
+        self.arguments: list[Argument] = []
+        self._argument_index: dict[tuple[object, ...], int] = {}
+        self.members = {op.result for op in group.ops} if group.kind == "loop" else set()
+        self.tiles = {op.result: i for i, op in enumerate(group.tiles)}
+        self.rows = group.rows if group.rows is not None else as_dim(1)
+        self.columns = group.columns if group.columns is not None else as_dim(1)
+        self.scratch = as_dim(0)
+        self.row: Value | None = None
+        self.column: Coordinate | None = None
+        self.reduced: dict[Value, Value] = {}
+        self.kept: dict[Value, Value] = {}  # row buffers: value -> pointer
+        self.kept_ready: set[Value] = set()
+        self.tile_pointers: list[Value] = []
+        self.tile_start: Value | None = None
+
+    # -- the task's block ------------------------------------------------------------
+    def _argument(self, key: tuple[object, ...], argument: Argument, dtype: str) -> Value:
+        if key not in self._argument_index:
+            self._argument_index[key] = len(self.arguments)
+            self.arguments.append(argument)
+        return self.b.pure("arg", [], LoopType(dtype), index=self._argument_index[key])
+
+    def buffer(self, value: Value) -> Value:
+        """The address of a value's memory."""
+        return self._argument(("buffer", value), Argument("buffer", value=value), "ptr")
+
+    def size(self, dim: DimLike) -> Value:
+        """A size as a loop value."""
+        dim = as_dim(dim)
+        if dim.value is not None:
+            return self.b.index(dim.value)
+        return self._argument(("size", dim), Argument("size", dim=dim), "i64")
+
+    def _scratch(self, num_bytes: Dim) -> Value:
+        base = self.b.pure("scratch", [], LoopType("ptr"))
+        pointer = self.b.pure("ptradd", [base, self.size(self.scratch)], LoopType("ptr"))
+        self.scratch = self.scratch + _aligned(num_bytes)
+        return pointer
+
+    # -- evaluation --------------------------------------------------------------------
+    def coordinates(self, place: Place, dims: Sequence[Dim]) -> tuple[Coordinate, ...]:
+        """A place as one coordinate an axis of a shape."""
+        if not isinstance(place, str):
+            return place
+        assert self.row is not None
+        row = Coordinate(self.row)
+        if place == ROW:
+            return tuple(self.math.split(row, [self.size(d) for d in dims]))
+        cut = splits(tuple(dims), self.rows)
+        if cut is None or self.column is None:
+            raise InternalError(f"shape {[str(d) for d in dims]} has no cut after {self.rows} elements")
+        return (
+            *self.math.split(row, [self.size(d) for d in dims[:cut]]),
+            *self.math.split(self.column, [self.size(d) for d in dims[cut:]]),
+        )
+
+    def position(self, place: str) -> Coordinate:
+        """A canonical place as a position in a dense array."""
+        assert self.row is not None
+        if place == ROW:
+            return Coordinate(self.row)
+        assert self.column is not None
+        start = self.b.int_op("imul", self.row, self.size(self.columns))
+        return self.math.add(Coordinate(start), self.column)
+
+    def evaluate(self, value: Value, place: Place) -> Value:
+        """The value's element(s) at a place, as a loop value: lanes where they differ, else a scalar."""
+        key = (
+            "evaluate",
+            value,
+            place if isinstance(place, str) else tuple(c.key for c in place),
+        )
+        for scope in reversed(self.b.scopes):
+            if key in scope.memo:
+                return scope.memo[key]
+        result = self._evaluate(value, place)
+        self.b.scopes[self.b.depth[result]].memo[key] = result
+        if isinstance(place, str) and self.b.depth[result] < len(self.b.scopes) - 1:
+            self.b.scopes[-1].memo[key] = result
+        return result
+
+    def _evaluate(self, value: Value, place: Place) -> Value:
+        op = value.op
+        if value in self.members:
+            assert op is not None
+            if place != self.group.levels[value]:
+                raise InternalError(f"{op.name} of this group is read at another place than its own")
+            if value in self.reduced:
+                return self.reduced[value]
+            if value in self.kept_ready:
+                assert self.column is not None and self.column.base is not None
+                return self._load(self.kept[value], value.dtype, self.column)
+            if trailing_reduction(op):
+                raise InternalError(f"{op.name} is read before its phase")
+            if op.name.startswith("reduce_"):
+                return self._column_reduction(op, place)
+            return self._apply(op, place)
+        if value in self.tiles:
+            if place != FULL:
+                raise InternalError("a tile is read at another place than its own")
+            assert self.row is not None and self.tile_start is not None and self.column is not None
+            local = self.b.int_op("isub", self.row, self.tile_start)
+            start = self.b.int_op("imul", local, self.size(self.columns))
+            position = self.math.add(Coordinate(start), self.column)
+            return self._load(self.tile_pointers[self.tiles[value]], value.dtype, position)
+        if op is not None and op in self.inlined:
+            if op.name.startswith("reduce_"):
+                return self._column_reduction(op, place)
+            return self._apply(op, place)
+        if op is not None and op.name in ("const", "iota", "sizes", "gather"):
+            return self._source(op, place)
+        loaded = self._load_view(value, place)
+        if loaded is not None:
+            return loaded
+        assert op is not None
+        return self._map(op, place)
+
+    def _apply(self, op: Op, place: Place) -> Value:
+        operands = [self.evaluate(v, place) for v in op.operands]
+        if op.name == "copy":
+            return operands[0]
+        lanes = any(self.b.is_lanes(v) for v in operands)
+        return self.b.pure(op.name, operands, LoopType(op.result.dtype, lanes))
+
+    def _load(self, pointer: Value, dtype: str, at: Coordinate) -> Value:
+        if at.base is not None and at.step == 0:
+            return self.b.pure("load", [pointer, at.base], LoopType(dtype))
+        if at.base is not None and at.step == 1:
+            return self.b.pure("load", [pointer, at.base], LoopType(dtype, True), deepest=True)
+        return self.b.pure(
+            "load_at", [pointer, self.math.vector(at)], LoopType(dtype, True), deepest=True
+        )
+
+    def _has_memory(self, value: Value) -> bool:
+        return (value.op is None or value.op.name not in INDEX_MAPS) and value not in self.members
+
+    def _load_view(self, value: Value, place: Place) -> Value | None:
+        view = strided_view(value)
+        if view is None or not self._has_memory(view.base):
+            return None
+        base = view.base
+        if base in self.tiles or (base.op is not None and base.op in self.inlined):
+            return None
+        pointer = self.buffer(base)
+        if isinstance(place, str) and view.contiguous:
+            return self._load(pointer, value.dtype, self.position(place))
+        coordinates = self.coordinates(place, value.dims)
+        strides = [
+            self.b.index(0) if d.is_one else self.size(s)
+            for d, s in zip(view.dims, view.strides, strict=True)
+        ]
+        at = self.math.linear(coordinates, strides)
+        at = self.math.add(at, Coordinate(self.size(view.offset)))
+        return self._load(pointer, value.dtype, at)
+
+    def _map(self, op: Op, place: Place) -> Value:
+        """Follows one index map."""
+        operand = op.operands[0]
+        if op.name == "reshape":
+            if isinstance(place, str):
+                return self.evaluate(operand, place)
+            inner: list[Coordinate] = [self.math.constant(0)] * len(operand.dims)
+            for old, new in reshape_groups(operand.dims, op.result.dims):
+                sizes = [op.result.dims[a] for a in new]
+                strides = [self.size(s) for s in row_major(sizes)]
+                linear = self.math.linear([place[a] for a in new], strides)
+                parts = self.math.split(linear, [self.size(operand.dims[a]) for a in old])
+                for a, part in zip(old, parts, strict=True):
+                    inner[a] = part
+            return self.evaluate(operand, tuple(inner))
+        if op.name == "broadcast" and isinstance(place, str):
+            step = through_broadcast(op.result.dims, operand.dims, self.rows)
+            if step == FULL:
+                return self.evaluate(operand, place)
+            if step == ROW and place == FULL:
+                return self.evaluate(operand, ROW)
+        outer = self.coordinates(place, op.result.dims)
+        if op.name == "broadcast":
+            pad = len(outer) - len(operand.dims)
+            inner = [
+                self.math.constant(0) if d.is_one else c
+                for d, c in zip(operand.dims, outer[pad:], strict=True)
+            ]
+        elif op.name == "transpose":
+            inner = [self.math.constant(0)] * len(outer)
+            for i, p in enumerate(op.attrs["perm"]):
+                inner[p] = outer[i]
+        elif op.name == "slice":
+            inner = [
+                self.math.add(
+                    Coordinate(self.size(begin)), self.math.mul(c, self.b.index(stride))
+                )
+                for c, begin, stride in zip(outer, op.attrs["begin"], op.attrs["strides"], strict=True)
+            ]
+        else:
+            raise InternalError(f"{op.name} is not an index map")
+        return self.evaluate(operand, tuple(inner))
+
+    def _source(self, op: Op, place: Place) -> Value:
+        """const, iota, sizes and gather: where elements begin."""
+        value = op.result
+        if op.name == "const":
+            values = op.attrs["values"]
+            if len(values) == 1:
+                return self.constant(values[0], value.dtype)
+            coordinates = self.coordinates(place, value.dims)
+            at = self.math.linear(coordinates, [self.size(s) for s in row_major(value.dims)])
+            return self._load(self.buffer(value), value.dtype, at)
+        coordinates = self.coordinates(place, value.dims)
+        if op.name == "iota":
+            return self._as_number(coordinates[0], value.dtype)
+        if op.name == "sizes":
+            return self._sizes(op, coordinates)
+        params, indices = op.operands
+        axis, batch = op.attrs["axis"], op.attrs["batch_dims"]
+        span = len(indices.dims) - batch
+        index = self.evaluate(indices, coordinates[:batch] + coordinates[axis : axis + span])
+        wide = LoopType("i64", self.b.is_lanes(index))
+        if index.dtype != "i64":
+            index = self.b.pure("cast", [index], wide)
+        checked = self.b.pure("check_index", [index, self.size(params.dims[axis])], wide)
+        picked = self.math.scalar(checked)
+        return self.evaluate(params, (*coordinates[:axis], picked, *coordinates[axis + span :]))
+
+    def constant(self, value: object, dtype: str) -> Value:
+        """A number of an element type."""
+        name = "fconst" if dtype in ("f32", "f64") else "iconst"
+        attr = float(value) if name == "fconst" else int(value)  # type: ignore[arg-type, call-overload]
+        return self.b.pure(name, [], LoopType(dtype), value=attr)
+
+    def _as_number(self, c: Coordinate, dtype: str) -> Value:
+        value = c.base if c.base is not None and c.step == 0 else self.math.vector(c)
+        assert value is not None
+        if dtype == "i64":
+            return value
+        return self.b.pure("cast", [value], LoopType(dtype, self.b.is_lanes(value)))
+
+    def _sizes(self, op: Op, coordinates: tuple[Coordinate, ...]) -> Value:
+        values, dtype = op.attrs["values"], op.result.dtype
+
+        def number(dim: Dim) -> Value:
+            size = self.size(dim)
+            return size if dtype == "i64" else self.b.pure("cast", [size], LoopType(dtype))
+
+        if not coordinates:
+            return number(values[0])
+        at = coordinates[0]
+        if at.base is not None and at.step == 0 and self.b.known(at.base) is not None:
+            return number(values[self.b.known(at.base) or 0])
+        lanes = self.math.vector(at)
+        result = number(values[0])
+        for i, dim in enumerate(values[1:], 1):
+            here = self.b.pure("eq", [lanes, self.b.index(i)], LoopType("bool", True))
+            result = self.b.pure("select", [here, number(dim), result], LoopType(dtype, True))
+        return result
+
+    def _column_reduction(self, op: Op, place: Place) -> Value:
+        """A reduction of earlier axes: lanes go over the kept last axis, a scalar loop over the reduced ones."""
+        operand = op.operands[0]
+        axes = op.attrs["axes"]
+        outer = self.coordinates(place, op.result.dims)
+        count = self.size(product(operand.dims[a] for a in axes))
+        lanes = any(c.step or c.lanes is not None for c in outer)
+        kind = op.name.removeprefix("reduce_")
+        type_ = LoopType(op.result.dtype, lanes)
+        start = self.identity(kind, op.result.dtype)
+        position, partial = self.b.open([LoopType("i64"), type_])
+        reduced = self.math.split(Coordinate(position), [self.size(operand.dims[a]) for a in axes])
+        inner: list[Coordinate] = []
+        kept = iter(outer)
+        for a in range(len(operand.dims)):
+            inner.append(reduced[axes.index(a)] if a in axes else next(kept))
+        element = self.evaluate(operand, tuple(inner))
+        combined = self.b.pure(COMBINE[kind], [partial, element], type_, deepest=True)
+        return self.b.close("for", [self.b.index(0), count, start], [combined], step=1)[0]
+
+    def identity(self, kind: str, dtype: str) -> Value:
+        """What a reduction of nothing gives."""
+        if kind in ("sum", "any"):
+            return self.constant(0, dtype)
+        if kind in ("prod", "all"):
+            return self.constant(1, dtype)
+        if dtype in ("f32", "f64"):
+            return self.constant(float("-inf") if kind == "max" else float("inf"), dtype)
+        bits = 8 * ITEM_BYTES[dtype]
+        return self.constant(-(2 ** (bits - 1)) if kind == "max" else 2 ** (bits - 1) - 1, dtype)
+
+    # -- phases --------------------------------------------------------------------------
+    def _depths(self) -> dict[Value, int]:
+        """For each member: how many reductions must have ended before it can be computed."""
+        depth: dict[Value, int] = {}
+
+        def of(value: Value) -> int:
+            if value in depth:
+                return depth[value]
+            op = value.op
+            if op is None or (value not in self.members and op.name not in INDEX_MAPS):
+                return 0
+            below = max((of(v) for v in op.operands), default=0)
+            if value in self.members:
+                depth[value] = below + (1 if trailing_reduction(op) else 0)
+                return depth[value]
+            return below
+
+        for op in self.group.ops:
+            of(op.result)
+        return depth
+
+    def _choose_kept(self, depth: dict[Value, int]) -> list[Value]:
+        """The FULL members that later phases load from a row buffer instead of computing them again."""
+        needed: dict[Value, int] = {}
+        cost: dict[Value, int] = {}
+
+        def note(value: Value, phase: int) -> None:
+            while value.op is not None and value.op.name in ("reshape", "broadcast"):
+                value = value.op.operands[0]
+            if value in self.members and self.group.levels[value] == FULL:
+                needed[value] = max(needed.get(value, 0), phase)
+
+        kept: list[Value] = []
+        for op in reversed(self.group.ops):
+            value = op.result
+            if trailing_reduction(op):
+                note(op.operands[0], depth[value] - 1)
+            elif self.group.levels[value] == FULL:
+                if value in self.stores:
+                    needed.setdefault(value, depth[value])
+                last = needed.get(value, depth[value])
+                for operand in op.operands:
+                    note(operand, last)
+        for op in self.group.ops:
+            value = op.result
+            if self.group.levels.get(value) != FULL or trailing_reduction(op):
+                continue
+            function = FUNCTIONS.get(op.name)
+            own = function.cost if function else 50
+            cost[value] = own + sum(self._operand_cost(v, cost) for v in op.operands)
+            if needed.get(value, depth[value]) > depth[value] and cost[value] > RECOMPUTE_COST:
+                kept.append(value)
+                cost[value] = 1
+        return kept
+
+    def _operand_cost(self, value: Value, cost: dict[Value, int]) -> int:
+        while value.op is not None and value.op.name in ("reshape", "broadcast"):
+            value = value.op.operands[0]
+        if value in cost:
+            return cost[value]
+        return 2 if value.op is not None and value.op.name == "gather" else 1
+
+    # -- kernels of each kind ----------------------------------------------------------------
+    def build(self) -> Kernel:
+        """The kernel of the group."""
+        begin, end = self.b.task_arguments()
+        if self.group.kind == "product":
+            return product_kernel(self, begin, end)
+        if self.group.kind == "concat":
+            self._concat(begin, end)
+            count, grain = self.rows, as_dim(1)
+        elif self.group.flat:
+            self._flat(begin, end)
+            count, grain = (self.columns + (FLAT_ITEM - 1)) // FLAT_ITEM, as_dim(1)
+        elif self.group.tiles:
+            self._tiled(begin, end)
+            count, grain = self.rows, TILE_ROWS
+        else:
+            self._rows(begin, end)
+            count, grain = self.rows, as_dim(1)
+        return Kernel(
+            self.group.name, self.b.body, self.arguments, count, grain, self._item_cost(), self.scratch
+        )
+
+    def _item_cost(self) -> Dim:
+        """Estimated ns of an item, from instruction counts: an AVX-512 core retires about one vector op a ns."""
+        instructions = 2
+        for op in self.group.ops:
+            function = FUNCTIONS.get(op.name)
+            instructions += function.cost if function else 2
+            for operand in op.operands:
+                if operand.op is not None and operand.op in self.inlined:
+                    instructions += FUNCTIONS[operand.op.name].cost
+        columns = as_dim(FLAT_ITEM) if self.group.flat else self.columns
+        cost = columns * instructions // 24 + 10
+        for op in self.group.tiles:
+            k = op.operands[0].dims[-1]
+            cost = cost + k * self.columns * 2 // 100
+        return cost
+
+    def _row_loop(self, low: Value, high: Value, body: Callable[[], None]) -> None:
+        (self.row,) = self.b.open([LoopType("i64")])
+        body()
+        self.b.close("for", [low, high], [], step=1)
+
+    def _rows(self, begin: Value, end: Value) -> None:
+        depth = self._depths()
+        kept = self._choose_kept(depth)
+        for value in kept:
+            self.kept[value] = self._scratch(self.columns * ITEM_BYTES[value.dtype])
+        self._row_loop(begin, end, lambda: self._phases(depth, kept))
+
+    def _tiled(self, begin: Value, end: Value) -> None:
+        depth = self._depths()
+        kept = self._choose_kept(depth)
+        for value in kept:
+            self.kept[value] = self._scratch(self.columns * ITEM_BYTES[value.dtype])
+        tile = self.size(TILE_ROWS)
+        self.tile_pointers = [
+            self._scratch(TILE_ROWS * self.columns * ITEM_BYTES[op.result.dtype]) for op in self.group.tiles
+        ]
+        (start,) = self.b.open([LoopType("i64")])
+        self.tile_start = start
+        left = self.b.int_op("isub", end, start)
+        rows = self.b.pure("imin", [left, tile], LoopType("i64"))
+        for op, pointer in zip(self.group.tiles, self.tile_pointers, strict=True):
+            self.gemm_packed(op, start, rows, pointer)
+        last = self.b.int_op("iadd", start, rows)
+        self._row_loop(start, last, lambda: self._phases(depth, kept))
+        self.b.close("tile_for", [begin, end, tile], [])
+
+    def gemm_packed(self, op: Op, start: Value, rows: Value, c: Value) -> None:
+        """Rows [start, start + rows) of a product by a weight, into c."""
+        left = strided_view(op.operands[0])
+        assert left is not None
+        k, n = op.operands[0].dims[-1], op.result.dims[-1]
+        gemm = self._argument(("gemm", op), Argument("gemm", op=op), "i64")
+        item = self.b.index(ITEM_BYTES[op.result.dtype])
+        offset = self.b.int_op("imul", self.b.int_op("imul", start, self.size(k)), item)
+        a = self.b.pure("ptradd", [self.buffer(left.base), offset], LoopType("ptr"))
+        self.b.effect("gemm_packed", [gemm, rows, a, self.size(k), c, self.size(n)])
+
+    def _flat(self, begin: Value, end: Value) -> None:
+        item = self.b.index(FLAT_ITEM)
+        low = self.b.int_op("imul", begin, item)
+        high = self.b.pure(
+            "imin", [self.b.int_op("imul", end, item), self.size(self.columns)], LoopType("i64")
+        )
+        self.row = self.b.index(0)
+        (n,) = self.b.open([LoopType("i64")])
+        self.column = Coordinate(n, 1)
+        for value in self.stores:
+            self._store(value)
+        self.b.close("vfor", [low, high], [])
+
+    def _store(self, value: Value) -> None:
+        level = self.group.levels[value]
+        at = self.position(level)
+        assert at.base is not None
+        self.b.effect("store", [self.buffer(value), at.base, self.evaluate(value, level)], lanes=level == FULL)
+
+    def _phases(self, depth: dict[Value, int], kept: list[Value]) -> None:
+        self.reduced = {}
+        self.kept_ready = set()
+        full = [op for op in self.group.ops if self.group.levels[op.result] == FULL]
+        reductions = [op for op in self.group.ops if trailing_reduction(op)]
+        last = max((depth[op.result] for op in self.group.ops), default=0)
+        for phase in range(last + 1):
+            now = [op for op in reductions if depth[op.result] - 1 == phase]
+            keep = [v for v in kept if depth[v] == phase]
+            store = [op.result for op in full if op.result in self.stores and depth[op.result] == phase]
+            if now or keep or store:
+                self._phase(now, keep, store)
+            self.kept_ready |= set(keep)
+        for op in self.group.ops:
+            if op.result in self.stores and self.group.levels[op.result] == ROW:
+                self._store(op.result)
+
+    def _phase(self, reductions: list[Op], keep: list[Value], store: list[Value]) -> None:
+        kinds = [op.name.removeprefix("reduce_") for op in reductions]
+        starts = [
+            self.identity(kind, op.result.dtype) for kind, op in zip(kinds, reductions, strict=True)
+        ]
+        types = [LoopType(op.result.dtype, True) for op in reductions]
+        n, *partial = self.b.open([LoopType("i64"), *types])
+        self.column = Coordinate(n, 1)
+        for value in keep:
+            self.b.effect("store", [self.kept[value], n, self.evaluate(value, FULL)], lanes=True)
+        results: list[Value] = []
+        for kind, op, acc in zip(kinds, reductions, partial, strict=True):
+            element = self.evaluate(op.operands[0], FULL)
+            results.append(
+                self.b.pure(COMBINE[kind], [acc, element], LoopType(op.result.dtype, True), deepest=True)
+            )
+        for value in store:
+            self._store(value)
+        operands = [self.b.index(0), self.size(self.columns), *starts]
+        closed = self.b.close("vfor", operands, results, combine=tuple(COMBINE[k] for k in kinds))
+        for kind, op, lanes in zip(kinds, reductions, closed, strict=True):
+            self.reduced[op.result] = self.b.pure(
+                "hreduce", [lanes], LoopType(op.result.dtype), deepest=True, combine=COMBINE[kind]
+            )
+
+    def _concat(self, begin: Value, end: Value) -> None:
+        (op,) = self.group.ops
+        axis, out = op.attrs["axis"], op.result
+        self.rows = product(out.dims[:axis])
+        width = product(out.dims[axis:])
+        pointer = self.buffer(out)
+        self.columns = width
+
+        def body() -> None:
+            assert self.row is not None
+            offset = as_dim(0)
+            start = self.b.int_op("imul", self.row, self.size(width))
+            for operand in op.operands:
+                self.columns = product(operand.dims[axis:])
+                (n,) = self.b.open([LoopType("i64")])
+                self.column = Coordinate(n, 1)
+                at = self.b.int_op("iadd", self.b.int_op("iadd", start, self.size(offset)), n)
+                self.b.effect("store", [pointer, at, self.evaluate(operand, FULL)], lanes=True)
+                self.b.close("vfor", [self.b.index(0), self.size(self.columns)], [])
+                offset = offset + self.columns
+            self.columns = width
+
+        self._row_loop(begin, end, body)
+
+
+def product_kernel(k: KernelBuilder, begin: Value, end: Value) -> Kernel:
+    """The kernel of a product: row tiles of a weight's, or one matrix of a batch an item."""
+    (op,) = k.group.ops
+    if is_weight_product(op, k.weights):
+        m, n = op.result.dims
+        (start,) = k.b.open([LoopType("i64")])
+        rows = k.b.pure("imin", [k.b.int_op("isub", end, start), k.size(TILE_ROWS)], LoopType("i64"))
+        step = k.b.int_op("imul", k.size(n), k.b.index(ITEM_BYTES[op.result.dtype]))
+        c = k.b.pure("ptradd", [k.buffer(op.result), k.b.int_op("imul", start, step)], LoopType("ptr"))
+        k.gemm_packed(op, start, rows, c)
+        k.b.close("tile_for", [begin, end, k.size(TILE_ROWS)], [])
+        cost = op.operands[0].dims[-1] * n * 2 // 100 + 10
+        return Kernel(k.group.name, k.b.body, k.arguments, m, TILE_ROWS, cost, k.scratch)
+    perm = op.attrs.get("out_perm", tuple(range(len(op.result.dims))))
+    out_dims, out_strides = [as_dim(1)] * len(perm), [as_dim(1)] * len(perm)
+    for i, stride in enumerate(row_major(op.result.dims)):
+        out_dims[perm[i]], out_strides[perm[i]] = op.result.dims[i], stride
+    a, b = _matrix(op.operands[0], op.attrs["transpose_a"]), _matrix(op.operands[1], op.attrs["transpose_b"])
+    m, n, inner = out_dims[-2], out_dims[-1], a.dims[-1]
+    batch = out_dims[:-2]
+    blocked = not [d for d in batch if not d.is_one]
+    (item,) = k.b.open([LoopType("i64")])
+    sizes = [k.size(d) for d in batch]
+    where = k.math.split(Coordinate(item), sizes) if not blocked else [k.math.constant(0)] * len(batch)
+    row = k.b.int_op("imul", item, k.b.index(DENSE_ROWS)) if blocked else k.b.index(0)
+    rows = k.size(m)
+    if blocked:
+        rows = k.b.pure("imin", [k.b.int_op("isub", rows, row), k.b.index(DENSE_ROWS)], LoopType("i64"))
+
+    def pointer(base: Value, offset: Dim, strides: Sequence[Dim], dtype: str, at_row: Value) -> Value:
+        at = k.math.linear(
+            [*where, Coordinate(at_row)], [k.size(s) for s in (*strides[:-2], strides[-2])]
+        )
+        at = k.math.add(at, Coordinate(k.size(offset)))
+        assert at.base is not None
+        offset_bytes = k.b.int_op("imul", at.base, k.b.index(ITEM_BYTES[dtype]))
+        return k.b.pure("ptradd", [k.buffer(base), offset_bytes], LoopType("ptr"))
+
+    zero = k.b.index(0)
+    dtype = op.result.dtype
+    left = pointer(a.base, a.offset, a.strides, dtype, row)
+    right = pointer(b.base, b.offset, b.strides, dtype, zero)
+    out = pointer(op.result, as_dim(0), out_strides, dtype, row)
+    (ta, lda), (tb, ldb) = _leading(a), _leading(b)
+    k.b.effect(
+        "gemm_dense",
+        [rows, k.size(n), k.size(inner), left, k.size(lda), right, k.size(ldb), out, k.size(out_strides[-2])],
+        dtype=dtype, transpose_a=ta, transpose_b=tb,
+    )  # fmt: skip
+    k.b.close("for", [begin, end], [], step=1)
+    per_row = inner * n * 2 // 80 + 10
+    if blocked:
+        count, cost = (m + (DENSE_ROWS - 1)) // DENSE_ROWS, per_row * DENSE_ROWS
+    else:
+        count, cost = product(batch), per_row * m
+    return Kernel(k.group.name, k.b.body, k.arguments, count, as_dim(1), cost, k.scratch)
+
+
+def _matrix(value: Value, transposed: bool) -> View:
+    """An operand's view with its last two axes in the order of the product's definition."""
+    view = strided_view(value)
+    if view is None:
+        raise InternalError("an operand of a product is no view of stored elements")
+    if not transposed:
+        return view
+    dims, strides = view.dims, view.strides
+    return View(
+        view.base, view.offset, (*dims[:-2], dims[-1], dims[-2]), (*strides[:-2], strides[-1], strides[-2])
+    )
+
+
+def _leading(view: View) -> tuple[bool, Dim]:
+    """Whether the library must transpose the matrix, and its leading dimension."""
+    (rows, columns), (m, n) = view.strides[-2:], view.dims[-2:]
+    if columns == 1 or n.is_one:
+        return False, Dim.call("max", rows, n) if not m.is_one else n
+    return True, Dim.call("max", columns, m) if not n.is_one else m
+
+
+#: The scalar function that joins two partial results of a reduction.
+COMBINE = {"sum": "add", "prod": "mul", "max": "max", "min": "min", "all": "and", "any": "or"}

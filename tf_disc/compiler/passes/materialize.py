@@ -1,0 +1,61 @@
+"""Gives memory to values that must have it: outputs, and operands that a product cannot read through strides.
+
+An index map that has to be stored becomes the operand of a `copy`, an elementwise op like any other.
+"""
+
+from __future__ import annotations
+
+from tf_disc.compiler.ir.graph import Graph, Op, Value
+from tf_disc.compiler.passes.views import INDEX_MAPS, strided_view
+
+
+def materialize(graph: Graph) -> None:
+    """Inserts the copies."""
+    kept: list[Op] = []
+    inputs = {i.value for i in graph.inputs}
+
+    def copy(value: Value, source: str) -> Value:
+        op = Op("copy", [value], [value.type], source=source)
+        kept.append(op)
+        return op.result
+
+    copies: dict[Value, Value] = {}
+    for op in graph.ops:
+        if op.name == "matmul":
+            for i, operand in enumerate(op.operands):
+                if not product_can_read(operand):
+                    if operand not in copies:
+                        copies[operand] = copy(operand, op.source)
+                    op.operands[i] = copies[operand]
+        elif op.name == "gather" and op.operands[0].op is not None and op.operands[0].op.name in INDEX_MAPS:
+            view = strided_view(op.operands[0])
+            if view is None:
+                op.operands[0] = copy(op.operands[0], op.source)
+        kept.append(op)
+    seen: set[Value] = set()
+    for i, output in enumerate(graph.outputs):
+        base = storage_of(output)
+        if base in inputs or base in seen or base.op is None or base.op.name in INDEX_MAPS:
+            graph.outputs[i] = copy(output, "")
+            base = graph.outputs[i]
+        seen.add(base)
+    graph.block.ops = kept
+
+
+def storage_of(value: Value) -> Value:
+    """The value whose memory holds this one in the same order: reshapes cost nothing."""
+    while value.op is not None and value.op.name == "reshape":
+        value = value.op.operands[0]
+    return value
+
+
+def product_can_read(value: Value) -> bool:
+    """True for a view of stored elements with one of its last two axes dense."""
+    view = strided_view(value)
+    if view is None or (view.base.op is not None and view.base.op.name in INDEX_MAPS):
+        return False
+    rows, columns = view.strides[-2:]
+    m, n = view.dims[-2:]
+    if (rows == 0 and not m.is_one) or (columns == 0 and not n.is_one):
+        return False
+    return columns == 1 or rows == 1 or n.is_one or m.is_one

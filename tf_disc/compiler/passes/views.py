@@ -1,0 +1,141 @@
+"""Which values are the elements of another one, read in another order.
+
+`strided_view` follows reshapes, transposes, slices and broadcasts back to the value whose
+memory they read; `through_broadcast` tells how an elementwise chain reads a repeated operand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from tf_disc.compiler.ir.dims import Dim, as_dim, product
+from tf_disc.compiler.ir.graph import Value
+
+#: Ops that only say where an element comes from. They never get memory of their own.
+INDEX_MAPS = frozenset({"reshape", "transpose", "slice", "broadcast", "gather", "iota", "const", "sizes"})
+
+
+@dataclass(frozen=True)
+class View:
+    """Element [i, j, …] is element offset + i * strides[0] + j * strides[1] + … of `base`'s memory."""
+
+    base: Value
+    offset: Dim
+    dims: tuple[Dim, ...]
+    strides: tuple[Dim, ...]
+
+    @property
+    def contiguous(self) -> bool:
+        """True when it is all of a row-major array in order."""
+        return self.offset == 0 and self.strides == row_major(self.dims)
+
+
+def row_major(dims: Sequence[Dim]) -> tuple[Dim, ...]:
+    """Strides of a dense array; those of axes of size 1 as if they were larger."""
+    strides: list[Dim] = []
+    step = as_dim(1)
+    for d in reversed(dims):
+        strides.append(step)
+        step = step * d
+    return tuple(reversed(strides))
+
+
+def reshape_groups(old: Sequence[Dim], new: Sequence[Dim]) -> list[tuple[range, range]]:
+    """Cuts two shapes of one element count into the shortest runs of axes that hold the same elements.
+
+    [b, 12, 32] and [b, 384] give ([0], [0]) and ([1, 2], [1]). Sizes of 1 belong to the run before.
+    """
+    lefts = [as_dim(1)]
+    for d in old:
+        lefts.append(lefts[-1] * d)
+    cuts = [(0, 0)]
+    right = as_dim(1)
+    for j, d in enumerate(new, 1):
+        right = right * d
+        if d.is_one:
+            continue
+        for k in range(cuts[-1][0] + 1, len(lefts)):
+            if lefts[k] == right:
+                cuts.append((k, j))
+                break
+    i, j = cuts[-1]
+    only_ones = all(d.is_one for d in old[i:]) and all(d.is_one for d in new[j:])
+    if only_ones and len(cuts) > 1:
+        cuts[-1] = (len(old), len(new))
+    elif (i, j) != (len(old), len(new)):
+        cuts.append((len(old), len(new)))
+    return [(range(a, c), range(b, d)) for (a, b), (c, d) in zip(cuts, cuts[1:], strict=False)]
+
+
+def strided_view(value: Value, stop: Callable[[Value], bool] | None = None) -> View | None:
+    """The view of its base that `value` is, or None where strides cannot say it.
+
+    `stop` tells where to end: at values that have memory (the default: everything but index maps).
+    """
+    op = value.op
+    if op is None or op.name not in INDEX_MAPS or (stop is not None and stop(value)):
+        return View(value, as_dim(0), value.dims, row_major(value.dims))
+    if op.name in ("gather", "iota", "const", "sizes"):
+        return None
+    inner = strided_view(op.operands[0], stop)
+    if inner is None:
+        return None
+    if op.name == "transpose":
+        return View(inner.base, inner.offset, value.dims, tuple(inner.strides[p] for p in op.attrs["perm"]))
+    if op.name == "slice":
+        offset = inner.offset
+        strides = []
+        for begin, stride, base in zip(op.attrs["begin"], op.attrs["strides"], inner.strides, strict=True):
+            offset = offset + begin * base
+            strides.append(base * stride)
+        return View(inner.base, offset, value.dims, tuple(strides))
+    if op.name == "broadcast":
+        pad = len(value.dims) - len(inner.dims)
+        strides = [as_dim(0)] * pad
+        for d, e, s in zip(inner.dims, value.dims[pad:], inner.strides, strict=True):
+            strides.append(as_dim(0) if d.is_one and not e.is_one else s)
+        return View(inner.base, inner.offset, value.dims, tuple(strides))
+    return _reshaped(inner, value)
+
+
+def _reshaped(inner: View, value: Value) -> View | None:
+    if inner.contiguous:
+        return View(inner.base, inner.offset, value.dims, row_major(value.dims))
+    strides: list[Dim] = [as_dim(0)] * len(value.dims)
+    for old, new in reshape_groups(inner.dims, value.dims):
+        axes = [a for a in old if not inner.dims[a].is_one]
+        for a, b in zip(axes, axes[1:], strict=False):
+            if inner.strides[a] != inner.strides[b] * inner.dims[b]:
+                return None
+        step = inner.strides[axes[-1]] if axes else as_dim(1)
+        for a in reversed(new):
+            strides[a] = step
+            step = step * value.dims[a]
+    return View(inner.base, inner.offset, value.dims, tuple(strides))
+
+
+FULL, ROW = "full", "row"
+
+
+def through_broadcast(out: Sequence[Dim], inner: Sequence[Dim], rows: Dim | None) -> str | None:
+    """How a broadcast read at every element of `out` reads its operand: in the same order, a row at a time, or neither.
+
+    Row: the operand's elements are the first axes of `out`, whose count is `rows` (any count when rows is None).
+    """
+    pad = len(out) - len(inner)
+    full = [as_dim(1)] * pad + list(inner)
+    if all(a == b for a, b in zip(out, full, strict=True)):
+        return FULL
+    cut = len(out)
+    while cut > 0 and full[cut - 1].is_one:
+        cut -= 1
+    if any(a != b for a, b in zip(out[:cut], full[:cut], strict=True)):
+        return None
+    while cut < len(out) and out[cut].is_one:
+        cut += 1
+    if rows is not None:
+        # Trailing ones of the operand may belong to the rows: [b, 1] read as [b, n].
+        if product(out[:cut]) != rows:
+            return None
+    return ROW
