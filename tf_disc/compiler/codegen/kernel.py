@@ -678,8 +678,8 @@ def _leading(view: View) -> tuple[bool, Dim]:
     """Whether the library must transpose the matrix, and its leading dimension."""
     (rows, columns), (m, n) = view.strides[-2:], view.dims[-2:]
     if columns == 1 or n.is_one:
-        return False, Dim.call("max", rows, n) if not m.is_one else n
-    return True, Dim.call("max", columns, m) if not n.is_one else m
+        return False, rows if not m.is_one else n
+    return True, columns if not n.is_one else m
 
 
 #: The scalar function that joins two partial results of a reduction.

@@ -1,0 +1,109 @@
+"""What tensor IR must be: every op known, every operand defined before, types as the op says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tf_disc.compiler.errors import InternalError
+from tf_disc.compiler.ir.functions import FUNCTIONS
+from tf_disc.compiler.ir.graph import Graph, Op, Value
+from tf_disc.compiler.ir.types import ITEM_BYTES
+
+
+@dataclass(frozen=True)
+class OpSpec:
+    """Operand count (None: any, at least one), required attributes, and a check of types."""
+
+    operands: int | None
+    attrs: tuple[str, ...]
+    check: Callable[[Op], str]
+
+
+def _no_check(_: Op) -> str:
+    return ""
+
+
+def _elementwise(op: Op) -> str:
+    for operand in op.operands:
+        if operand.dims != op.result.dims:
+            return f"operand of shape {operand.type} for a result of {op.result.type}"
+    return ""
+
+
+def _transpose(op: Op) -> str:
+    perm = op.attrs["perm"]
+    if sorted(perm) != list(range(len(op.operands[0].dims))):
+        return f"perm {perm} of {op.operands[0].type}"
+    expected = tuple(op.operands[0].dims[p] for p in perm)
+    return "" if expected == op.result.dims else f"gives {op.result.type}"
+
+
+def _broadcast(op: Op) -> str:
+    inner, outer = op.operands[0].dims, op.result.dims
+    if len(inner) > len(outer):
+        return "lowers the rank"
+    for a, b in zip(inner, outer[len(outer) - len(inner) :], strict=True):
+        if a != b and not a.is_one:
+            return f"from {op.operands[0].type} to {op.result.type}"
+    return ""
+
+
+def _reduction(op: Op) -> str:
+    dims = op.operands[0].dims
+    kept = tuple(d for i, d in enumerate(dims) if i not in op.attrs["axes"])
+    return "" if kept == op.result.dims else f"of {op.operands[0].type} gives {op.result.type}"
+
+
+def _matmul(op: Op) -> str:
+    a, b = op.operands
+    if len(a.dims) != len(b.dims) or a.dims[:-2] != b.dims[:-2]:
+        return f"of {a.type} and {b.type}"
+    return ""
+
+
+SPECS: dict[str, OpSpec] = {
+    "const": OpSpec(0, ("values",), _no_check),
+    "sizes": OpSpec(0, ("values",), _no_check),
+    "iota": OpSpec(0, (), _no_check),
+    "broadcast": OpSpec(1, (), _broadcast),
+    "reshape": OpSpec(1, (), _no_check),
+    "transpose": OpSpec(1, ("perm",), _transpose),
+    "slice": OpSpec(1, ("begin", "strides"), _no_check),
+    "concat": OpSpec(None, ("axis",), _no_check),
+    "gather": OpSpec(2, ("axis", "batch_dims"), _no_check),
+    "matmul": OpSpec(2, ("transpose_a", "transpose_b"), _matmul),
+    **{f"reduce_{k}": OpSpec(1, ("axes",), _reduction) for k in ("sum", "prod", "max", "min", "all", "any")},
+    **{f.name: OpSpec(f.arity, (), _elementwise) for f in FUNCTIONS.values()},
+}
+
+
+def verify_graph(graph: Graph) -> None:
+    """Raises InternalError that names the op and what is wrong with it."""
+    defined: set[Value] = {i.value for i in graph.inputs}
+    for op in graph.ops:
+        where = f"{graph.name}: {op.name} @ {op.source or '?'}"
+        spec = SPECS.get(op.name)
+        if spec is None:
+            raise InternalError(f"{where}: tensor IR has no such op")
+        if spec.operands is not None and len(op.operands) != spec.operands:
+            raise InternalError(f"{where}: {len(op.operands)} operands, expected {spec.operands}")
+        missing = [a for a in spec.attrs if a not in op.attrs]
+        if missing:
+            raise InternalError(f"{where}: attribute {missing[0]} is missing")
+        for operand in op.operands:
+            if operand not in defined:
+                raise InternalError(f"{where}: an operand is used before it is defined")
+        if op.result.dtype not in ITEM_BYTES:
+            raise InternalError(f"{where}: no element type {op.result.dtype}")
+        problem = spec.check(op)
+        if problem:
+            raise InternalError(f"{where}: {problem}")
+        defined.update(op.results)
+    for output in graph.outputs:
+        if output not in defined:
+            raise InternalError(f"{graph.name}: an output is not defined")
+    for guard in graph.guards:
+        unknown = (guard.left.symbols() | guard.right.symbols()) - set(graph.symbols)
+        if unknown:
+            raise InternalError(f"{graph.name}: guard {guard} speaks of {sorted(unknown)}")
