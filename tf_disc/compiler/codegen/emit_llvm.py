@@ -394,6 +394,19 @@ class TaskEmitter:
 _INDEX_OPS = {"iadd": "add", "isub": "sub", "imul": "mul", "idiv": "udiv", "imod": "urem"}
 
 
+class Opaque:
+    """A global or a function as an operand of plain pointer type; llvmlite would print its typed one."""
+
+    def __init__(self, value: ir.Value) -> None:
+        self.type = PTR
+        self._value = value
+
+    def get_reference(self) -> str:
+        """The operand as text."""
+        reference: str = self._value.get_reference()
+        return reference
+
+
 def call_pointer(
     builder: ir.IRBuilder, type_: ir.FunctionType, pointer: ir.Value, args: list[ir.Value]
 ) -> ir.Value:

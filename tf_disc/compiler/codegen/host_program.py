@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from llvmlite import ir
 
 from tf_disc.compiler.codegen import abi
-from tf_disc.compiler.codegen.emit_llvm import I8, I32, I64, PTR, call_pointer, field, memory_type
+from tf_disc.compiler.codegen.emit_llvm import I8, I32, I64, PTR, Opaque, call_pointer, field, memory_type
 from tf_disc.compiler.codegen.kernel import TILE_ROWS, Kernel
 from tf_disc.compiler.codegen.memory import Memory, Place
 from tf_disc.compiler.errors import InternalError
@@ -162,6 +162,7 @@ class HostProgram:
         b = ir.IRBuilder(function.append_basic_block("entry"))
         most = max((len(item.kernel.arguments) for item in self.launches), default=0)
         block = b.alloca(ir.ArrayType(I64, max(most, 1)))
+        block.type = PTR  # opaque, as all pointers of LLVM are now
         imports = field(b, frame, abi.FRAME["imports"], PTR)
         parallel_for = field(b, imports, abi.IMPORTS["parallel_for"], PTR)
         sizes = field(b, frame, abi.FRAME["sizes"], PTR)
@@ -184,7 +185,7 @@ class HostProgram:
                 elif place.kind == "output":
                     pointer = field(b, outputs, 8 * place.index, PTR)
                 elif place.kind == "const":
-                    pointer = self.constants[value]
+                    pointer = Opaque(self.constants[value])
                 else:
                     assert place.offset is not None
                     pointer = b.gep(arena, [number(place.offset)], source_etype=I8)
@@ -206,7 +207,7 @@ class HostProgram:
                 ir.FunctionType(I32, [PTR, I32, PTR, PTR, I64, I64, I64]),
                 parallel_for,
                 [
-                    frame, ir.Constant(I32, launch.task), launch.function, block, number(kernel.count),
+                    frame, ir.Constant(I32, launch.task), Opaque(launch.function), block, number(kernel.count),
                     number(kernel.grain), number(kernel.item_cost),
                 ],
             )  # fmt: skip
