@@ -6,6 +6,7 @@ What it proves is the compiler's side of the contract; the runtime's side has it
 from __future__ import annotations
 
 import ctypes as c
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -94,6 +95,7 @@ class Program:
         self.plan = entry(self.engine.get_function_address("disc_plan"))
         self.run = entry(self.engine.get_function_address("disc_run"))
         self.tasks_run: list[int] = []
+        self.run_ms = 0.0
 
     def __call__(self, inputs: Sequence[Any]) -> list[Any]:
         """Raises GuardFailed; returns the outputs."""
@@ -165,7 +167,9 @@ class Program:
         frame.arena = (arena.ctypes.data + 63) // 64 * 64
         frame.scratch = (scratch.ctypes.data + 63) // 64 * 64
         frame.scratch_stride = stride
+        started = time.perf_counter()
         self._check(self.run(c.addressof(frame)), frame)
+        self.run_ms = (time.perf_counter() - started) * 1e3
         return results
 
     def _check(self, status: int, frame: Frame) -> None:

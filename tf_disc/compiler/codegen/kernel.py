@@ -407,28 +407,28 @@ class KernelBuilder:
             if value in self.members and self.group.levels[value] == FULL:
                 needed[value] = max(needed.get(value, 0), phase)
 
+        for op in self.group.ops:
+            function = FUNCTIONS.get(op.name)
+            own = function.cost if function else 50
+            cost[op.result] = own + sum(self._operand_cost(v, cost) for v in op.operands)
         kept: list[Value] = []
+        # Readers come first, so that the last value of a chain is kept and what it was made of is not.
         for op in reversed(self.group.ops):
             value = op.result
             if trailing_reduction(op):
                 note(op.operands[0], depth[value] - 1)
-            elif self.group.levels[value] == FULL:
-                if value in self.stores:
-                    needed.setdefault(value, depth[value])
-                last = needed.get(value, depth[value])
-                for operand in op.operands:
-                    note(operand, last)
-        for op in self.group.ops:
-            value = op.result
-            if self.group.levels.get(value) != FULL or trailing_reduction(op):
                 continue
-            function = FUNCTIONS.get(op.name)
-            own = function.cost if function else 50
-            cost[value] = own + sum(self._operand_cost(v, cost) for v in op.operands)
-            if needed.get(value, depth[value]) > depth[value] and cost[value] > RECOMPUTE_COST:
+            if self.group.levels[value] != FULL:
+                continue
+            if value in self.stores:
+                needed.setdefault(value, depth[value])
+            last = needed.get(value, depth[value])
+            if last > depth[value] and cost[value] > RECOMPUTE_COST:
                 kept.append(value)
-                cost[value] = 1
-        return kept
+                last = depth[value]
+            for operand in op.operands:
+                note(operand, last)
+        return kept[::-1]
 
     def _operand_cost(self, value: Value, cost: dict[Value, int]) -> int:
         while value.op is not None and value.op.name in ("reshape", "broadcast"):

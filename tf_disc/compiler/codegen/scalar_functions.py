@@ -30,8 +30,17 @@ def _max(b: ir.IRBuilder, x: ir.Value, y: ir.Value, floating: bool, sign: str) -
 
 def _absolute(b: ir.IRBuilder, x: ir.Value, floating: bool) -> ir.Value:
     if floating:
-        return b.call(b.module.declare_intrinsic("llvm.fabs", [x.type]), [x])
+        return b.call(_fabs(b, x.type), [x])
     return b.select(b.icmp_signed("<", x, ir.Constant(x.type, None)), b.neg(x), x)
+
+
+def _fabs(b: ir.IRBuilder, type_: ir.Type) -> ir.Function:
+    vector = isinstance(type_, ir.VectorType)
+    scalar = type_.element if vector else type_
+    suffix = "f32" if scalar == ir.FloatType() else "f64"
+    name = f"llvm.fabs.v{type_.count}{suffix}" if vector else f"llvm.fabs.{suffix}"
+    found = b.module.globals.get(name)
+    return found if found is not None else ir.Function(b.module, ir.FunctionType(type_, [type_]), name)
 
 
 def emit(b: ir.IRBuilder, name: str, dtype: str, *args: ir.Value) -> ir.Value:

@@ -285,6 +285,9 @@ def find_inlined(graph: Graph) -> set[Op]:
     for op in graph.ops:
         if op.name not in FUNCTIONS or op.name == "copy":
             continue
+        if op.result not in outputs and op.result.tensor.num_elements.is_one and _of_sizes(op, inlined):
+            inlined.add(op)
+            continue
         user, reordered = reader(op.result)
         if user is None or user.name == "matmul":
             continue
@@ -292,6 +295,16 @@ def find_inlined(graph: Graph) -> set[Op]:
         if reordered or column or user.name == "concat":
             inlined.add(op)
     return inlined
+
+
+def _of_sizes(op: Op, inlined: set[Op]) -> bool:
+    """True for one number computed of constants and sizes alone: every reader computes it for itself."""
+    for operand in op.operands:
+        while operand.op is not None and operand.op.name in ("reshape", "broadcast"):
+            operand = operand.op.operands[0]
+        if operand.op is None or not (operand.op.name in ("const", "sizes") or operand.op in inlined):
+            return False
+    return True
 
 
 def _take_tiles(graph: Graph, grouping: _Grouping, weights: set[Value]) -> None:

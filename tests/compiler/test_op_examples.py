@@ -1,0 +1,149 @@
+"""Every example of every op rule against TensorFlow: values, dtypes, shapes, NaN and inf places, refusals.
+
+Each runs twice: with all sizes unknown to the compiler, and with all known. A case is one artifact,
+run by the harness in execute.py, so this holds the compiler alone to TensorFlow.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.compiler.execute import NUMPY, GuardFailed, Program, cluster_input, host_target
+from tf_disc.compiler.errors import UnsupportedError
+from tf_disc.compiler.op_rules import RULES
+from tf_disc.compiler.op_rules.record import Arg, Example, OpRule
+from tf_disc.compiler.pipeline import compile_cluster
+
+SPECIALS = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 88.9, -104.0, 1e-30, 3e38]
+
+
+def make(arg: Arg, rng: np.random.Generator) -> Any:
+    """An array for an operand of an example."""
+    dtype = NUMPY[arg.dtype]
+    if arg.values is not None:
+        return np.array(arg.values, dtype).reshape(arg.dims)
+    size = int(np.prod(arg.dims))
+    if arg.dtype == "bool":
+        return (rng.random(size) < 0.5).reshape(arg.dims)
+    if arg.high:
+        return rng.integers(0, arg.high, size).astype(dtype).reshape(arg.dims)
+    if np.issubdtype(dtype, np.integer):
+        return rng.integers(-50, 50, size).astype(dtype).reshape(arg.dims)
+    values = (rng.normal(size=size) * 2).astype(dtype)
+    if arg.kind == "unit":
+        values = np.abs(values) + dtype(0.1)
+    if arg.kind == "any" and size:
+        at = rng.integers(0, size, max(1, size // 4))
+        values[at] = rng.choice(np.array(SPECIALS, dtype), at.size)
+    return values.reshape(arg.dims)
+
+
+def attr_json(value: Any) -> Any:
+    """An attribute as the cluster file has it."""
+    if isinstance(value, bool):
+        return {"b": value}
+    if isinstance(value, int):
+        return {"i": value}
+    if isinstance(value, str):
+        return {"type": value} if value in NUMPY else {"s": value}
+    if value and isinstance(value[0], str):
+        return {"strings": list(value)}
+    return {"ints": list(value)}
+
+
+def flat_args(example: Example) -> list[Arg]:
+    """Operands one by one; a tuple among them is a list operand."""
+    result: list[Arg] = []
+    for arg in example.args:
+        result += list(arg) if isinstance(arg, tuple) else [arg]
+    return result
+
+
+def run_tensorflow(rule: OpRule, example: Example, arrays: list[Any]) -> list[Any]:
+    """The op in TensorFlow, eagerly, with denormals as in its own threads."""
+    rest = iter(arrays)
+    if rule.op == "_UnaryOpsComposition":
+        value = tf.constant(arrays[0])
+        for name in example.attrs["op_names"]:
+            value = getattr(tf.raw_ops, name)(**{_first_name(name): value})
+        return [value.numpy()]
+    names = list(inspect.signature(getattr(tf.raw_ops, rule.op)).parameters)
+    kwargs: dict[str, Any] = {}
+    for name, arg in zip(names, example.args, strict=False):
+        if isinstance(arg, tuple):
+            kwargs[name] = [tf.constant(next(rest)) for _ in arg]
+        else:
+            kwargs[name] = tf.constant(next(rest))
+    for name, value in example.attrs.items():
+        kwargs[name] = tf.dtypes.as_dtype(NUMPY[value]) if value in NUMPY else value
+    result = getattr(tf.raw_ops, rule.op)(**kwargs)
+    results = result if isinstance(result, (list, tuple)) else [result]
+    return [r.numpy() for r in results]
+
+
+def _first_name(op: str) -> str:
+    return "features" if op == "Relu" else "x"
+
+
+def cases() -> Iterator[Any]:
+    """All examples of all rules, with a name each."""
+    for op, rule in sorted(RULES.items()):
+        for i, example in enumerate(rule.examples):
+            for known in (False, True):
+                yield pytest.param(rule, example, known, id=f"{op}-{i}-{'known' if known else 'any'}")
+
+
+def compile_example(rule: OpRule, example: Example, arrays: list[Any], known: bool) -> Program:
+    """A cluster of the one node, compiled."""
+    args = flat_args(example)
+    inputs, names = [], []
+    by_value = {p % len(args) for p in rule.by_value}
+    for i, array in enumerate(arrays):
+        kind = "const" if i in by_value else "weight" if i in rule.weights and known else "tensor"
+        sizes = array.shape if known or (i in rule.by_length and array.ndim) else None
+        inputs.append(cluster_input(f"x{i}", array, kind, sizes))
+        names.append(f"x{i}")
+    attrs = {k: attr_json(v) for k, v in example.attrs.items()}
+    if rule.op == "Squeeze":
+        attrs["squeeze_dims"] = attrs.pop("axis")
+    count = 1
+    if rule.op in ("Unpack", "Split"):
+        count = int(example.attrs.get("num", example.attrs.get("num_split", 0)))
+    if rule.op == "ShapeN":
+        count = len(args)
+    node = {"name": "node", "op": rule.op, "inputs": names, "attrs": attrs}
+    outputs = [f"node:{k}" for k in range(count)]
+    cluster = {"version": 1, "name": "example", "inputs": inputs, "nodes": [node], "outputs": outputs}
+    return Program(compile_cluster(cluster, target=host_target()))
+
+
+@pytest.mark.parametrize(("rule", "example", "known"), list(cases()))
+def test_example_agrees_with_tensorflow(rule: OpRule, example: Example, known: bool) -> None:
+    rng = np.random.default_rng(7)
+    arrays = [make(a, rng) for a in flat_args(example)]
+    if example.error:
+        with pytest.raises(tf.errors.InvalidArgumentError):
+            run_tensorflow(rule, example, arrays)
+        with pytest.raises((UnsupportedError, GuardFailed)):
+            compile_example(rule, example, arrays, known)(arrays)
+        return
+    expected = run_tensorflow(rule, example, arrays)
+    found = compile_example(rule, example, arrays, known)(arrays)
+    assert len(found) == len(expected)
+    for f, e in zip(found, expected, strict=True):
+        assert f.dtype == e.dtype and f.shape == e.shape
+        if e.dtype.kind == "f":
+            tolerance = 1e-5 if e.dtype == np.float32 else 1e-12
+            sums = rule.cost == "heavy" or rule.op in ("Sum", "Mean", "Prod")
+            np.testing.assert_allclose(f, e, rtol=tolerance, atol=tolerance * (1 if sums else 0.1))
+            zero = e == 0
+            if not sums:  # the order of a sum decides the sign of its zero
+                np.testing.assert_array_equal(np.signbit(f[zero]), np.signbit(e[zero]))
+        else:
+            np.testing.assert_array_equal(f, e)
