@@ -42,7 +42,7 @@ class Timing:
 def batches(texts: list[str], tokenize: Any) -> list[tuple[list[int], Arrays]]:
     """The texts by length in batches of varied sizes: positions in `texts`, and inputs."""
     order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
-    result = []
+    result: list[tuple[list[int], Arrays]] = []
     sizes = iter(BATCH_SIZES)
     while order:
         size = next(sizes, 4)
