@@ -69,7 +69,7 @@ class Encoder(tf.Module):
 
 
 class DeepFm(tf.Module):
-    """A ranking model: 26 categories and 13 numbers a row, embeddings of 16, a 400-400-400 tower."""
+    """Ranking: 26 categories and 13 numbers a row, embeddings of 16, a tower of 400-400-400."""
 
     num_fields, num_numbers, width, vocabulary = 26, 13, 16, 10000
 

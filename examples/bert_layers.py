@@ -32,7 +32,7 @@ def dense(x: tf.Tensor, weight: tf.Variable, bias: tf.Variable) -> tf.Tensor:
 
 
 def attention(x: tf.Tensor, penalty: tf.Tensor, layer: Layer, num_heads: int) -> tf.Tensor:
-    """Self-attention before its output layer. penalty: f32[batch, 1, 1, tokens], added to scores."""
+    """Self-attention before its output layer. penalty: f32[batch, 1, 1, tokens], for scores."""
     shape, width = tf.shape(x), x.shape[2]
 
     def heads(name: str) -> tf.Tensor:

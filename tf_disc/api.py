@@ -31,9 +31,6 @@ def enable(**options: Any) -> None:
     layer = config.parse_options({"enabled": True, **options})
     with _lock:
         native = load_library()
-        from tf_disc.compiler.op_rules import op_table
-
-        native.set_op_table(json.dumps(op_table()))
         settings.attach(native, layer)
         if _option_before_disable is not None:
             _set_plugin_option(_option_before_disable)
@@ -85,7 +82,7 @@ def options(**values: Any) -> Iterator[None]:
 def report() -> Report:
     """What tf_disc did in this process so far: clusters, kernels, fallbacks, what stayed and why.
 
-    Prints as a table; `as_dict()` gives plain data. Raises TfDiscError if tf_disc was never enabled.
+    Prints as tables; `as_dict()` gives plain data. Raises TfDiscError if tf_disc was never enabled.
     """
     native = require_library()
     return Report(

@@ -17,5 +17,9 @@ class IncompatibleTensorFlowError(TfDiscError, ImportError):
     """The TensorFlow of this process is not one that the library was built for, or is missing."""
 
 
+class PluginConflictError(TfDiscError, ImportError):
+    """Another plugin holds TensorFlow's one place for a graph optimizer of CPUs."""
+
+
 class NotCompiledError(TfDiscError, AssertionError):
     """`tf_disc.testing.assert_compiled` saw a function run, wholly or in part, without a kernel."""

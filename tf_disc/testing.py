@@ -18,9 +18,9 @@ def assert_compiled(
     """Runs `fn(*args, **kwargs)` in TensorFlow and in tf_disc, and compares.
 
     `fn` is a Python function or a tf.function of tensors; it is traced anew for each, so it should
-    not change state that it reads. Compiling is waited for. Floats agree within
-    `rtol` and `atol` of TensorFlow with its `remapping` off, NaN and infinity in the same places; all else
-    is equal; so are dtypes and shapes.
+    not change state that it reads. Compiling is waited for. Floats agree within `rtol` and `atol`
+    with TensorFlow whose `remapping` is off, NaN and infinity in the same places; everything else
+    is equal, and so are dtypes and shapes.
 
     Returns tf_disc's result. Raises NotCompiledError (an AssertionError) if no kernel ran or a
     cluster fell back to TensorFlow, with the reasons; AssertionError if results differ.

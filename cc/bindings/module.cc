@@ -8,5 +8,6 @@ PYBIND11_MODULE(_native, module) {
   module.doc() = "The C++ side of tf_disc. Private: use tf_disc's own names.";
   module.attr("abi_version") = pybind11::int_(DISC_ABI_VERSION);
   tf_disc::BindOptions(module);
+  tf_disc::BindPass(module);
   tf_disc::BindLaunch(module);
 }

@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
-from tf_disc.errors import IncompatibleTensorFlowError
+from tf_disc.errors import IncompatibleTensorFlowError, PluginConflictError
 from tf_disc.fingerprint import compiler_fingerprint
-from tf_disc.ops.library import check_tensorflow_version
+from tf_disc.ops.library import _check_registration, check_tensorflow_version
 from tf_disc.settings import worker_command, worker_environment
 
 
@@ -33,6 +33,13 @@ def test_another_series_says_what_to_do():
     assert "this process has TensorFlow 2.20.1" in message
     assert "pip install 'tensorflow-cpu==2.21.*'" in message
     assert isinstance(error.value, ImportError)
+
+
+def test_another_plugin_says_what_to_do():
+    with pytest.raises(PluginConflictError, match="Another plugin .* tf_disc stays off"):
+        _check_registration("custom")
+    _check_registration("plugin")
+    _check_registration("duplicate")
 
 
 def test_a_patch_release_passes():
@@ -78,7 +85,8 @@ def test_worker_starts_without_tensorflow():
     program = (
         "import json, sys, importlib\n"
         f"importlib.import_module({module!r})\n"
-        "print(json.dumps([name for name in ('tensorflow', 'keras', 'rich') if name in sys.modules]))"
+        "heavy = ('tensorflow', 'keras', 'rich')\n"
+        "print(json.dumps([name for name in heavy if name in sys.modules]))"
     )
     assert json.loads(run_python(program)) == []
 

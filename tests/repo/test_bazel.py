@@ -1,5 +1,7 @@
 """BUILD lists the same files as setup.py builds."""
 
+import pytest
+
 from build_tools import bazel_lists
 from build_tools.sources import ROOT
 
@@ -20,9 +22,5 @@ def test_lists_are_not_empty():
 
 def test_a_list_that_is_missing_is_an_error():
     build = (ROOT / "BUILD").read_text(encoding="utf-8")
-    try:
+    with pytest.raises(ValueError, match="0 lists TESTS"):
         bazel_lists.rewritten(build.replace("TESTS = [", "TESTED = ["))
-    except ValueError as error:
-        assert "0 lists TESTS" in str(error)
-    else:
-        raise AssertionError("a BUILD without TESTS was taken")

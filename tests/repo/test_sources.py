@@ -56,7 +56,9 @@ def test_own_headers_are_included_from_the_root():
     for path in tracked("*.h", "*.cc"):
         for name in re.findall(r'#include "([^"]+)"', text_of(path)):
             own = name.startswith("cc/") and (ROOT / name).exists()
-            foreign = name.startswith(("absl/", "tensorflow/", "tsl/", "xla/", "google/", "oneapi/"))
+            foreign = name.startswith(
+                ("absl/", "tensorflow/", "tsl/", "xla/", "google/", "oneapi/")
+            )
             assert own or foreign, f'{path}: #include "{name}": write paths from the root'
 
 

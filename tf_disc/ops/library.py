@@ -9,7 +9,7 @@ import threading
 from pathlib import Path
 from types import ModuleType
 
-from tf_disc.errors import IncompatibleTensorFlowError, TfDiscError
+from tf_disc.errors import IncompatibleTensorFlowError, PluginConflictError, TfDiscError
 
 _FOLDER = Path(__file__).resolve().parent.parent / "lib"
 _lock = threading.Lock()
@@ -79,9 +79,21 @@ def _load() -> ModuleType:
         # TensorFlow registers ops only from libraries that it opens itself, so this comes before
         # the import of _native, which would have the dynamic linker open the same file.
         tensorflow.load_op_library(str(library))
-        return importlib.import_module("tf_disc._native")
+        native = importlib.import_module("tf_disc._native")
     except (ImportError, tensorflow.errors.OpError) as error:
         raise TfDiscError(
             f"tf_disc's native library {library} (built for TensorFlow {built}) does not load "
             f"into TensorFlow {tensorflow.__version__}: {error}. Build it anew with `make build`."
         ) from error
+    _check_registration(native.registration())
+    return native
+
+
+def _check_registration(registration: str) -> None:
+    if registration == "custom":
+        raise PluginConflictError(
+            "Another plugin (such as zentf or intel-extension-for-tensorflow) is TensorFlow's graph "
+            "optimizer for CPUs in this process, and TensorFlow takes one. tf_disc stays off. "
+            "Import tf_disc in a process that does not load the other (uninstall it, or keep it out "
+            "of site-packages/tensorflow-plugins)."
+        )

@@ -13,8 +13,9 @@ _HEAD = """\
 
 <!-- Made by `make docs` from tf_disc/config.py. Edit that. -->
 
-Each can be given to `tf_disc.enable(...)`, to `tf_disc.options(...)` (a context manager and decorator),
-or in the environment; the later wins: default, environment, `enable`, contexts from outside in.
+Each can be given to `tf_disc.enable(...)`, to `tf_disc.options(...)` (a context manager and
+decorator), or in the environment; the later wins: default, environment, `enable`, contexts from
+outside in.
 
 Options of scope *graph* are recorded when a function is traced and stay with it: a context around
 a later call of a traced function changes nothing for it. Options of scope *process* act on whatever

@@ -1,0 +1,192 @@
+"""What tf_disc did in this process: plain data, and a table to read."""
+
+from __future__ import annotations
+
+import io
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from tf_disc.version import __version__
+
+if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions, RenderableType
+
+_PENDING = {"queued", "compiling"}
+_SHOWN_OPS = 6
+
+
+class Report:
+    """Made by `tf_disc.report()`. Prints as tables, in a terminal and with print()."""
+
+    def __init__(
+        self,
+        passes: Mapping[str, Any],
+        launches: Mapping[str, Any],
+        options: Mapping[str, Any],
+    ) -> None:
+        """`passes` and `launches` are the statistics of the native library (docs/report.md)."""
+        self._data = _combine(passes, launches, options)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything, as dicts, lists, numbers and text; docs/report.md has the fields."""
+        return self._data
+
+    def __str__(self) -> str:
+        from rich.console import Console
+
+        console = Console(file=io.StringIO(), width=120)
+        console.print(self)
+        text: str = console.file.getvalue()  # type: ignore[attr-defined]
+        return text
+
+    __repr__ = __str__
+
+    def __rich_console__(
+        self, console: Console, options: ConsoleOptions
+    ) -> Iterator[RenderableType]:
+        yield from _tables(self._data)
+
+
+def _combine(
+    passes: Mapping[str, Any], launches: Mapping[str, Any], options: Mapping[str, Any]
+) -> dict[str, Any]:
+    clusters = _clusters(passes, launches)
+    signatures = [signature for cluster in clusters for signature in cluster["signatures"]]
+    totals = {
+        "graphs": len(passes["graphs"]),
+        "pass_time_ms": sum(graph["time_us"] for graph in passes["graphs"]) / 1e3,
+        "nodes": passes["nodes"],
+        "nodes_in_clusters": passes["in_clusters"],
+        "clusters": len(clusters),
+        "signatures": len(signatures),
+        "signatures_pending": sum(s["state"] in _PENDING for s in signatures),
+        "compiles": launches["compiles"],
+        "compile_failures": launches["compile_failures"],
+        "compile_ms": launches["compile_ms"],
+        "calls": sum(cluster["calls"] for cluster in clusters),
+        "kernel_runs": sum(cluster["kernel_runs"] for cluster in clusters),
+        "kernel_ms": sum(cluster["kernel_ms"] for cluster in clusters),
+        "fallbacks": sum(sum(cluster["fallbacks"].values()) for cluster in clusters),
+        "guard_failures": sum(signature["guard_failures"] for signature in signatures),
+    }
+    sources = ("memory_hits", "shipped_hits", "disk", "worker", "weights")
+    return {
+        "version": __version__,
+        "options": dict(options),
+        "totals": totals,
+        "clusters": clusters,
+        "graphs": [
+            {**graph, "clusters": [c["id"] for c in graph["clusters"]]}
+            for graph in passes["graphs"]
+        ],
+        "left_to_tensorflow": _left(passes),
+        **{source: launches[source] for source in sources},
+        "notes": [*_notes(options), *launches["problems"]],
+    }
+
+
+def _clusters(passes: Mapping[str, Any], launches: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """One entry a cluster id: what the pass put into it, and what its launches did."""
+    entries: dict[str, dict[str, Any]] = {}
+    unknown = {"graphs": [], "num_nodes": 0, "ops": {}, "nodes": []}
+    quiet = {"calls": 0, "kernel_runs": 0, "kernel_ms": 0.0, "fallbacks": {}, "signatures": []}
+    for graph in passes["graphs"]:
+        for cluster in graph["clusters"]:
+            facts = {key: cluster[key] for key in ("num_nodes", "ops", "nodes")}
+            entry = entries.setdefault(
+                cluster["id"], {"id": cluster["id"], **facts, **quiet, "graphs": []}
+            )
+            # Equal clusters of several graphs are one: its id is a hash of its content.
+            entry["graphs"].append(graph["graph"])
+    for cluster in launches["clusters"]:
+        # A launch of a saved or deserialised graph was placed by the pass of another process.
+        entry = entries.setdefault(cluster["id"], {"id": cluster["id"], **unknown})
+        entry.update({key: cluster[key] for key in quiet})
+    return list(entries.values())
+
+
+def _left(passes: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Nodes that stayed in TensorFlow, over all graphs, by op and reason; most first."""
+    counts: Counter[tuple[str, str]] = Counter()
+    examples: dict[tuple[str, str], list[str]] = {}
+    for graph in passes["graphs"]:
+        for group in graph["left"]:
+            key = (group["op"], group["reason"])
+            counts[key] += group["count"]
+            examples.setdefault(key, group["nodes"])
+    return [
+        {"op": op, "reason": reason, "count": count, "nodes": examples[op, reason]}
+        for (op, reason), count in counts.most_common()
+    ]
+
+
+def _notes(options: Mapping[str, Any]) -> list[str]:
+    notes = []
+    if options["precision"] == "bf16":
+        notes.append("precision=bf16 is recorded but not yet implemented: products stay f32.")
+    if not options["enabled"]:
+        notes.append("tf_disc is off: functions traced now get no clusters.")
+    return notes
+
+
+def _tables(data: Mapping[str, Any]) -> Iterator[RenderableType]:
+    from rich.table import Table
+    from rich.text import Text
+
+    totals = data["totals"]
+    covered = totals["nodes_in_clusters"] / totals["nodes"] if totals["nodes"] else 0.0
+    yield Text(
+        f"tf_disc {data['version']}: {totals['nodes_in_clusters']} of {totals['nodes']} nodes "
+        f"({covered:.1%}) of {totals['graphs']} graphs in {totals['clusters']} clusters; "
+        f"{totals['compiles']} compiles ({totals['compile_ms'] / 1e3:.2f} s), "
+        f"{totals['compile_failures']} failed; {totals['kernel_runs']} kernel runs "
+        f"({totals['kernel_ms']:.1f} ms), {totals['fallbacks']} fallbacks"
+    )
+    if data["clusters"]:
+        table = Table(
+            "cluster",
+            "ops",
+            "state",
+            "compile ms",
+            "calls",
+            "kernel runs",
+            "kernel ms",
+            "fallbacks",
+        )
+        for cluster in data["clusters"]:
+            table.add_row(*map(Text, _cluster_row(cluster)))
+        yield table
+    if data["left_to_tensorflow"]:
+        table = Table("nodes", "op", "left to TensorFlow because", "for example")
+        for group in data["left_to_tensorflow"]:
+            example = group["nodes"][0] if group["nodes"] else ""
+            table.add_row(*map(Text, (str(group["count"]), group["op"], group["reason"], example)))
+        yield table
+    skipped = Counter(graph["skipped"] for graph in data["graphs"] if graph["skipped"])
+    for reason, count in skipped.most_common():
+        yield Text(f"{count} graphs left alone: {reason}")
+    for note in data["notes"]:
+        yield Text(f"note: {note}")
+
+
+def _cluster_row(cluster: Mapping[str, Any]) -> tuple[str, ...]:
+    ops = Counter(cluster["ops"]).most_common()
+    shown = ", ".join(f"{count} {op}" for op, count in ops[:_SHOWN_OPS])
+    if len(ops) > _SHOWN_OPS:
+        shown += f" and {len(ops) - _SHOWN_OPS} more"
+    signatures = cluster["signatures"]
+    states = Counter(signature["state"] for signature in signatures)
+    state = ", ".join(f"{count} {name}" for name, count in states.items()) or "not called"
+    reasons = [f"{count}x {reason}" for reason, count in cluster["fallbacks"].items()]
+    failures = {s["reason"] for s in signatures if s["reason"]}
+    return (
+        cluster["id"],
+        f"{cluster['num_nodes']}: {shown}" if shown else "",
+        state,
+        f"{sum(s['compile_ms'] for s in signatures):.0f}",
+        str(cluster["calls"]),
+        str(cluster["kernel_runs"]),
+        f"{cluster['kernel_ms']:.1f}",
+        "\n".join([*reasons, *sorted(failures)]),
+    )
