@@ -134,34 +134,27 @@ def _tables(data: Mapping[str, Any]) -> Iterator[RenderableType]:
     from rich.table import Table
     from rich.text import Text
 
-    totals = data["totals"]
-    covered = totals["nodes_in_clusters"] / totals["nodes"] if totals["nodes"] else 0.0
-    yield Text(
-        f"tf_disc {data['version']}: {totals['nodes_in_clusters']} of {totals['nodes']} nodes "
-        f"({covered:.1%}) of {totals['graphs']} graphs in {totals['clusters']} clusters; "
-        f"{totals['compiles']} compiles ({totals['compile_ms'] / 1e3:.2f} s), "
-        f"{totals['compile_failures']} failed; {totals['kernel_runs']} kernel runs "
-        f"({totals['kernel_ms']:.1f} ms), {totals['fallbacks']} fallbacks"
-    )
+    yield Text(_summary(data))
     if data["clusters"]:
-        table = Table(
-            "cluster",
-            "ops",
-            "state",
-            "compile ms",
-            "calls",
-            "kernel runs",
-            "kernel ms",
-            "fallbacks",
-        )
+        table = Table()
+        table.add_column("cluster", no_wrap=True)
+        for name in ("kernel", "compile ms", "calls", "kernel runs", "kernel ms", "in TensorFlow"):
+            table.add_column(name, justify="left" if name == "kernel" else "right")
+        table.add_column("nodes")
         for cluster in data["clusters"]:
             table.add_row(*map(Text, _cluster_row(cluster)))
+        yield table
+    reasons = _reasons(data["clusters"])
+    if reasons:
+        table = Table("calls", "ran in TensorFlow because", "clusters")
+        for reason, (count, ids) in reasons.items():
+            table.add_row(Text(str(count)), Text(reason), Text(_few(ids, 2)))
         yield table
     if data["left_to_tensorflow"]:
         table = Table("nodes", "op", "left to TensorFlow because", "for example")
         for group in data["left_to_tensorflow"]:
-            example = group["nodes"][0] if group["nodes"] else ""
-            table.add_row(*map(Text, (str(group["count"]), group["op"], group["reason"], example)))
+            row = (str(group["count"]), group["op"], group["reason"], _few(group["nodes"], 1))
+            table.add_row(*map(Text, row))
         yield table
     skipped = Counter(graph["skipped"] for graph in data["graphs"] if graph["skipped"])
     for reason, count in skipped.most_common():
@@ -170,23 +163,45 @@ def _tables(data: Mapping[str, Any]) -> Iterator[RenderableType]:
         yield Text(f"note: {note}")
 
 
+def _summary(data: Mapping[str, Any]) -> str:
+    totals = data["totals"]
+    covered = totals["nodes_in_clusters"] / totals["nodes"] if totals["nodes"] else 0.0
+    return (
+        f"tf_disc {data['version']}: {totals['nodes_in_clusters']} of {totals['nodes']} nodes "
+        f"({covered:.1%}) of {totals['graphs']} graphs in {totals['clusters']} clusters; "
+        f"{totals['compiles']} compiles ({totals['compile_ms'] / 1e3:.2f} s), "
+        f"{totals['compile_failures']} failed; {totals['kernel_runs']} kernel runs "
+        f"({totals['kernel_ms']:.1f} ms), {totals['fallbacks']} calls in TensorFlow"
+    )
+
+
 def _cluster_row(cluster: Mapping[str, Any]) -> tuple[str, ...]:
     ops = Counter(cluster["ops"]).most_common()
-    shown = ", ".join(f"{count} {op}" for op, count in ops[:_SHOWN_OPS])
-    if len(ops) > _SHOWN_OPS:
-        shown += f" and {len(ops) - _SHOWN_OPS} more"
+    shown = _few([f"{count} {op}" for op, count in ops], _SHOWN_OPS)
     signatures = cluster["signatures"]
     states = Counter(signature["state"] for signature in signatures)
-    state = ", ".join(f"{count} {name}" for name, count in states.items()) or "not called"
-    reasons = [f"{count}x {reason}" for reason, count in cluster["fallbacks"].items()]
-    failures = {s["reason"] for s in signatures if s["reason"]}
     return (
         cluster["id"],
-        f"{cluster['num_nodes']}: {shown}" if shown else "",
-        state,
-        f"{sum(s['compile_ms'] for s in signatures):.0f}",
+        ", ".join(f"{count} {name}" for name, count in states.items()) or "not called",
+        f"{sum(signature['compile_ms'] for signature in signatures):.0f}",
         str(cluster["calls"]),
         str(cluster["kernel_runs"]),
         f"{cluster['kernel_ms']:.1f}",
-        "\n".join([*reasons, *sorted(failures)]),
+        str(sum(cluster["fallbacks"].values())),
+        f"{cluster['num_nodes']}: {shown}" if shown else "",
     )
+
+
+def _reasons(clusters: list[dict[str, Any]]) -> dict[str, tuple[int, list[str]]]:
+    """Why calls ran in TensorFlow: how many, and in which clusters."""
+    reasons: dict[str, tuple[int, list[str]]] = {}
+    for cluster in clusters:
+        for reason, calls in cluster["fallbacks"].items():
+            count, ids = reasons.get(reason, (0, []))
+            reasons[reason] = (count + calls, [*ids, cluster["id"]])
+    return reasons
+
+
+def _few(items: list[str], shown: int) -> str:
+    more = f" and {len(items) - shown} more" if len(items) > shown else ""
+    return ", ".join(items[:shown]) + more
