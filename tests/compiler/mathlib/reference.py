@@ -57,6 +57,10 @@ REFERENCES: dict[str, Reference] = {
         lambda x: np.vectorize(math.erf, otypes=[np.float64])(x),
         (*_ODD, (INF, 1.0), (-INF, -1.0), (6.0, 1.0), (-6.0, -1.0)),
     ),
+    "erfc": Reference(
+        lambda x: np.vectorize(math.erfc, otypes=[np.float64])(x),
+        ((NAN, NAN), (INF, 0.0), (-INF, 2.0), (0.0, 1.0), (-0.0, 1.0), (9.4, 0.0), (-9.0, 2.0)),
+    ),
     "sqrt": Reference(np.sqrt, (*_ODD, (INF, INF), (-INF, NAN), (-1.0, NAN), (4.0, 2.0))),
     "rsqrt": Reference(
         lambda x: 1.0 / np.sqrt(x),

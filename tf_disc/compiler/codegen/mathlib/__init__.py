@@ -9,11 +9,12 @@ from __future__ import annotations
 from llvmlite import ir
 
 from tf_disc.compiler.codegen.mathlib import (
+    error_functions,
     exponential,
+    hyperbolic,
     logarithm,
     power,
     roots,
-    saturating,
     trigonometric,
 )
 from tf_disc.compiler.codegen.mathlib.lanes import Lanes
@@ -23,7 +24,15 @@ __all__ = ["FUNCTIONS", "MathFunction", "emit"]
 
 FUNCTIONS: dict[str, MathFunction] = {
     function.name: function
-    for module in (exponential, logarithm, power, roots, saturating, trigonometric)
+    for module in (
+        error_functions,
+        exponential,
+        hyperbolic,
+        logarithm,
+        power,
+        roots,
+        trigonometric,
+    )
     for function in module.FUNCTIONS
 }
 

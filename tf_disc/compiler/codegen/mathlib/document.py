@@ -27,7 +27,13 @@ def numerics_page() -> str:
     for name in sorted(FUNCTIONS):
         function = FUNCTIONS[name]
         bounds = ", ".join(f"{dtype} {ulp:g}" for dtype, ulp in function.max_ulp.items())
-        cells = (f"`{name}`", bounds, function.valid_range, function.special_values, function.source)
+        cells = (
+            f"`{name}`",
+            bounds,
+            function.valid_range,
+            function.special_values,
+            function.source,
+        )
         rows.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n")
     return _HEAD + "".join(rows)
 

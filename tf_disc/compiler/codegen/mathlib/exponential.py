@@ -60,6 +60,21 @@ def exp_unchecked(lanes: Lanes, x: ir.Value, factor: float = 1.0) -> ir.Value:
     return lanes.from_bits(lanes.add_int(lanes.bits(value), exponent))
 
 
+def scaled_exp(
+    lanes: Lanes, x: ir.Value, factor: float, correction: ir.Value, scale: ir.Value
+) -> ir.Value:
+    """scale * exp(factor * (x + correction)), correction a rest that x has lost by rounding.
+
+    Needs -88.3 < factor * x < 88; below the normal range it is 0. NaN gives NaN.
+    """
+    reduced = _reduce(lanes, x, factor, _BIAS)
+    r = lanes.add(reduced.r, correction)
+    power = lanes.from_bits(lanes.shift_left(lanes.bits(reduced.shifted), 23))
+    # exp(factor * r) - 1, so that the sum with 1 need not be rounded by itself.
+    less_one = lanes.mul(r, lanes.horner(r, _scaled((1.0, 1.0, *EXP), factor)[1:]))
+    return lanes.mul(lanes.fma(scale, less_one, scale), power)
+
+
 def scaled_expm1(lanes: Lanes, x: ir.Value, factor: float, halved: bool = False) -> ir.Value:
     """expm1(factor * x) / |factor|, accurate near 0; half of that if `halved`.
 

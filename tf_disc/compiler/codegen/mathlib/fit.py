@@ -1,4 +1,4 @@
-"""Makes coefficients.py: `python -m tf_disc.compiler.codegen.mathlib.fit` writes it anew.
+"""Makes coefficients.py: run this file, not as a module (the package imports what it makes).
 
 Not used when compiling. Each entry of FITS says what is approximated, on which interval, with which
 weight; the coefficients are rounded to the type that evaluates them, one after the other from
@@ -169,6 +169,10 @@ def _log_tail(f: Real) -> Real:
     return (mp.log1p(f) - f) / f**2 if f != 0 else -mp.mpf("0.5")
 
 
+def _erfcx(x: Real) -> Real:
+    return mp.exp(x * x) * mp.erfc(x)
+
+
 def _even(function: Function, at_zero: Real) -> Function:
     """A function of x as one of z = x^2, with its value at 0 given."""
     return lambda z: function(mp.sqrt(z)) if z != 0 else at_zero
@@ -193,6 +197,15 @@ FITS: dict[str, Fit] = {
         mp.mpf("3.93"),
         8,
         lambda x: x * mp.erfc(x) / mp.erf(x),
+    ),
+    # exp(x^2) erfc(x) = w P(1 - 4 w), w = 1 / (x + 2), for x in [0, 9.4]; relative.
+    "erfc": Fit(
+        lambda q: _erfcx(2 * (1 + q) / (1 - q)) * 4 / (1 - q),
+        mp.mpf(-1),
+        1 - 4 / mp.mpf("11.4"),
+        9,
+        lambda q: (1 - q) / 4 / _erfcx(2 * (1 + q) / (1 - q)),
+        points=600,
     ),
     # sin(r) = r + r^3 P(r^2), relative to sin(r); likewise tan. cos(r) = 1 + r^2 P(r^2).
     "sin": Fit(
@@ -269,7 +282,10 @@ def coefficients(name: str) -> tuple[tuple[float, ...], float]:
 
 
 def main() -> None:
-    lines = ['"""Coefficients of the approximations, made by fit.py: change that and run it."""', ""]
+    lines = [
+        '"""Coefficients of the approximations, made by fit.py: change that and run it."""',
+        "",
+    ]
     errors = {}
     for name in FITS:
         numbers, error = coefficients(name)
@@ -277,7 +293,9 @@ def main() -> None:
         lines.append(f"{name.upper()} = (")
         lines += [f"    {number!r}," for number in numbers]
         lines += [")", ""]
-    lines.append("# The largest error of each, weighted as its entry in fit.py says: its logarithm, base 2.")
+    lines.append(
+        "# The largest error of each, weighted as its entry in fit.py says: its logarithm, base 2."
+    )
     lines.append("ERRORS = {")
     lines += [f'    "{name}": {error},' for name, error in errors.items()]
     lines += ["}", ""]

@@ -1,0 +1,57 @@
+"""erf and erfc."""
+
+from __future__ import annotations
+
+from llvmlite import ir
+
+from tf_disc.compiler.codegen.mathlib.coefficients import ERF, ERFC
+from tf_disc.compiler.codegen.mathlib.exponential import scaled_exp, scaled_expm1
+from tf_disc.compiler.codegen.mathlib.lanes import Lanes
+from tf_disc.compiler.codegen.mathlib.record import MathFunction
+
+# From here on erf rounds to 1.
+_ERF_LIMIT = 3.93
+# Here exp(-x^2) has become 0, and 2^n, which makes it so, is still 2^-127, whose bits are those of 0.
+_ERFC_LIMIT = 9.39
+
+
+def erf(lanes: Lanes, x: ir.Value) -> ir.Value:
+    # erf(x) = -expm1(log(erfc(x))), for x >= 0. A quotient of polynomials would be as short, but
+    # rounds five times just below 1; expm1 is accurate both near 0 and where the result nears 1.
+    held = lanes.at_most(lanes.abs(x), _ERF_LIMIT)
+    exponent = lanes.fma(held, lanes.horner(held, ERF), held)
+    return lanes.copysign(scaled_expm1(lanes, exponent, -1.0), x)
+
+
+def erfc(lanes: Lanes, x: ir.Value) -> ir.Value:
+    # exp(-x^2) w P(1 - 4 w), w = 1 / (2 + x), for x >= 0; what x^2 loses by rounding is given back.
+    held = lanes.at_most(lanes.abs(x), _ERFC_LIMIT)
+    square = lanes.mul(held, held)
+    lost = lanes.fma(held, held, lanes.neg(square))
+    inverse = lanes.div(lanes.const(1.0), lanes.add(held, lanes.const(2.0)))
+    mapped = lanes.fma(inverse, lanes.const(-4.0), lanes.const(1.0))
+    scaled = lanes.mul(inverse, lanes.horner(mapped, ERFC))
+    value = scaled_exp(lanes, square, -1.0, lost, scaled)
+    return lanes.select(lanes.less(x, lanes.const(0.0)), lanes.sub(lanes.const(2.0), value), value)
+
+
+FUNCTIONS = (
+    MathFunction(
+        name="erf",
+        arity=1,
+        max_ulp={"f32": 2.0},
+        valid_range="all",
+        special_values="erf(+-0) = +-0, erf(+-inf) = +-1, erf(NaN) = NaN; never above 1 in size",
+        source="erf(x) = -expm1(log(erfc(x))), the logarithm by a minimax polynomial",
+        emitter=erf,
+    ),
+    MathFunction(
+        name="erfc",
+        arity=1,
+        max_ulp={"f32": 5.5},
+        valid_range="all; results below 2^-126 are 0",
+        special_values="erfc(inf) = 0, erfc(-inf) = 2, erfc(NaN) = NaN, erfc(+-0) = 1",
+        source="exp(-x^2) times a minimax polynomial of 1 / (2 + x)",
+        emitter=erfc,
+    ),
+)
