@@ -13,8 +13,8 @@ import sys
 import traceback
 from typing import BinaryIO
 
-from tf_disc.compiler import __version__
 from tf_disc.compiler.errors import UnsupportedError
+from tf_disc.fingerprint import compiler_fingerprint
 
 VERSION = 1
 COMPILED, UNSUPPORTED, INTERNAL = 0, 1, 2
@@ -76,7 +76,7 @@ def answer(body: bytes, out: BinaryIO) -> None:
 
 def serve(source: BinaryIO, out: BinaryIO) -> None:
     """Answers requests until the stream ends."""
-    write_response(out, COMPILED, message=f"ready {__version__}")
+    write_response(out, COMPILED, message=f"ready {compiler_fingerprint()}")
     while (body := read_request(source)) is not None:
         answer(body, out)
 
