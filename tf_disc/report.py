@@ -136,19 +136,24 @@ def _tables(data: Mapping[str, Any]) -> Iterator[RenderableType]:
 
     yield Text(_summary(data))
     if data["clusters"]:
+        # Narrow enough for a terminal of 80 columns; what is wide follows in lines of its own.
         table = Table()
         table.add_column("cluster", no_wrap=True)
-        for name in ("kernel", "compile ms", "calls", "kernel runs", "kernel ms", "in TensorFlow"):
+        for name in ("kernel", "compile\nms", "calls", "kernel\nruns", "kernel\nms", "in TF"):
             table.add_column(name, justify="left" if name == "kernel" else "right")
-        table.add_column("nodes")
         for cluster in data["clusters"]:
             table.add_row(*map(Text, _cluster_row(cluster)))
         yield table
+        for cluster in data["clusters"]:
+            if cluster["ops"]:
+                yield Text(_contents(cluster))
     reasons = _reasons(data["clusters"])
     if reasons:
-        table = Table("calls", "ran in TensorFlow because", "clusters")
+        table = Table("calls", "ran in TensorFlow (TF) because", "cluster")
         for reason, (count, ids) in reasons.items():
-            table.add_row(Text(str(count)), Text(reason), Text(_few(ids, 2)))
+            table.add_row(
+                Text(str(count)), Text(reason), Text(_few([_short(id_) for id_ in ids], 1))
+            )
         yield table
     if data["left_to_tensorflow"]:
         table = Table("nodes", "op", "left to TensorFlow because", "for example")
@@ -176,20 +181,27 @@ def _summary(data: Mapping[str, Any]) -> str:
 
 
 def _cluster_row(cluster: Mapping[str, Any]) -> tuple[str, ...]:
-    ops = Counter(cluster["ops"]).most_common()
-    shown = _few([f"{count} {op}" for op, count in ops], _SHOWN_OPS)
     signatures = cluster["signatures"]
     states = Counter(signature["state"] for signature in signatures)
     return (
-        cluster["id"],
+        _short(cluster["id"]),
         ", ".join(f"{count} {name}" for name, count in states.items()) or "not called",
         f"{sum(signature['compile_ms'] for signature in signatures):.0f}",
         str(cluster["calls"]),
         str(cluster["kernel_runs"]),
         f"{cluster['kernel_ms']:.1f}",
         str(sum(cluster["fallbacks"].values())),
-        f"{cluster['num_nodes']}: {shown}" if shown else "",
     )
+
+
+def _short(cluster_id: str) -> str:
+    return cluster_id.removeprefix("cluster_")
+
+
+def _contents(cluster: Mapping[str, Any]) -> str:
+    ops = Counter(cluster["ops"]).most_common()
+    shown = _few([f"{count} {op}" for op, count in ops], _SHOWN_OPS)
+    return f"{_short(cluster['id'])}: {cluster['num_nodes']} nodes: {shown}"
 
 
 def _reasons(clusters: list[dict[str, Any]]) -> dict[str, tuple[int, list[str]]]:

@@ -137,8 +137,7 @@ def test_text_holds_numbers_reasons_and_notes():
     text = str(make_report(precision="bf16"))
     for part in (
         "5 of 6 nodes (83.3%)",
-        "cluster_1",
-        "3 Exp, 2 Tanh",
+        "1: 5 nodes: 3 Exp, 2 Tanh",
         "guard x.dim(0) == y.dim(0)",
         "Einsum",
         "attn/scores",
