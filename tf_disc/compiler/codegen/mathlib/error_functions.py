@@ -4,23 +4,41 @@ from __future__ import annotations
 
 from llvmlite import ir
 
-from tf_disc.compiler.codegen.mathlib.coefficients import ERF, ERFC
-from tf_disc.compiler.codegen.mathlib.exponential import scaled_exp, scaled_expm1
+from tf_disc.compiler.codegen.mathlib.coefficients import ERF, ERF_DOUBLE, ERFC, ERFC_DOUBLE
+from tf_disc.compiler.codegen.mathlib.exponential import exp_unchecked, scaled_exp, scaled_expm1
 from tf_disc.compiler.codegen.mathlib.lanes import Lanes
 from tf_disc.compiler.codegen.mathlib.record import MathFunction
 
 # From here on erf rounds to 1.
 _ERF_LIMIT = 3.93
+_ERF_LIMIT_DOUBLE = 5.93
 # Here exp(-x^2) has become 0, and 2^n, which makes it so, is still 2^-127, whose bits are those of 0.
 _ERFC_LIMIT = 9.39
 
 
 def erf(lanes: Lanes, x: ir.Value) -> ir.Value:
+    if lanes.is_double:
+        return _erf_double(lanes, x)
     # erf(x) = -expm1(log(erfc(x))), for x >= 0. A quotient of polynomials would be as short, but
     # rounds five times just below 1; expm1 is accurate both near 0 and where the result nears 1.
     held = lanes.at_most(lanes.abs(x), _ERF_LIMIT)
     exponent = lanes.fma(held, lanes.horner(held, ERF), held)
     return lanes.copysign(scaled_expm1(lanes, exponent, -1.0), x)
+
+
+def _erf_double(lanes: Lanes, x: ir.Value) -> ir.Value:
+    # log(erfc(x)) would take a polynomial of degree 36: two ranges, joined at 1, are shorter.
+    held = lanes.at_most(lanes.abs(x), _ERF_LIMIT_DOUBLE)
+    square = lanes.mul(held, held)
+    near = lanes.fma(held, lanes.horner(square, ERF_DOUBLE), held)
+    inverse = lanes.div(lanes.const(1.0), lanes.add(held, lanes.const(2.0)))
+    mapped = lanes.fma(inverse, lanes.const(-4.0), lanes.const(1.0))
+    scaled = lanes.mul(inverse, lanes.horner(mapped, ERFC_DOUBLE))
+    rest = lanes.mul(scaled, exp_unchecked(lanes, square, -1.0))
+    far = lanes.sub(lanes.const(1.0), rest)
+    # NaN fails the comparison, and comes through `near`.
+    value = lanes.select(lanes.less(lanes.const(1.0), held), far, near)
+    return lanes.copysign(value, x)
 
 
 def erfc(lanes: Lanes, x: ir.Value) -> ir.Value:
@@ -39,7 +57,7 @@ FUNCTIONS = (
     MathFunction(
         name="erf",
         arity=1,
-        max_ulp={"f32": 2.0},
+        max_ulp={"f32": 2.0, "f64": 2.0},
         valid_range="all",
         special_values="erf(+-0) = +-0, erf(+-inf) = +-1, erf(NaN) = NaN; never above 1 in size",
         source="erf(x) = -expm1(log(erfc(x))), the logarithm by a minimax polynomial",

@@ -6,43 +6,80 @@ from dataclasses import dataclass
 
 from llvmlite import ir
 
-from tf_disc.compiler.codegen.mathlib.coefficients import EXP, EXPM1
+from tf_disc.compiler.codegen.mathlib.coefficients import (
+    EXP,
+    EXP_DOUBLE,
+    EXPM1,
+    EXPM1_DOUBLE,
+)
 from tf_disc.compiler.codegen.mathlib.lanes import Lanes
 from tf_disc.compiler.codegen.mathlib.record import MathFunction
 
-# 1.5 * 2^23: adding it rounds to an integer and leaves that integer in the low bits.
-_ROUND = 12582912.0
-# With the exponent's bias added, the low bits, moved to the exponent's place, are a power of two.
-_BIAS = 127.0
 _LOG2_E = 1.44269504088896341
-# ln 2 in two parts (Cody and Waite 1980). With fma, n * high needs no zero bits at its end.
-_LN2_HIGH = 0.693147182464599609375
-_LN2_LOW = -1.904654290582768e-9
-# exp(r) = 1 + r + r^2 P(r) on [-ln2/2, ln2/2]: fit.py, "exp".
-# expm1(r) = r + r^2 P(r) there: fit.py, "expm1".
 
-# The smallest x whose exp overflows, and the smallest whose exp is a normal number.
-OVERFLOW = 88.7228469848632812
-UNDERFLOW = -87.33654022216796875
-# Below this, expm1 rounds to -1.
-_EXPM1_LIMIT = -18.0
+
+@dataclass(frozen=True)
+class Constants:
+    """What exp needs to know of a type.
+
+    ln2_high + ln2_low: ln 2 (Cody and Waite 1980). With fma, n * high needs no zero bits at its end.
+    exp, expm1: P in exp(r) = 1 + r + r^2 P(r), |r| <= ln(2)/2; for expm1, relative to expm1(r).
+    overflow, underflow: the smallest x whose exp overflows, and the smallest whose exp is normal.
+    expm1_limit: below this, expm1 rounds to -1.
+    """
+
+    ln2_high: float
+    ln2_low: float
+    exp: tuple[float, ...]
+    expm1: tuple[float, ...]
+    overflow: float
+    underflow: float
+    expm1_limit: float
+
+
+_SINGLE = Constants(
+    ln2_high=0.693147182464599609375,
+    ln2_low=-1.904654290582768e-9,
+    exp=EXP,
+    expm1=EXPM1,
+    overflow=88.7228469848632812,
+    underflow=-87.33654022216796875,
+    expm1_limit=-18.0,
+)
+_DOUBLE = Constants(
+    ln2_high=0.6931471805599453,
+    ln2_low=2.3190468138462996e-17,
+    exp=EXP_DOUBLE,
+    expm1=EXPM1_DOUBLE,
+    overflow=709.7827128933841,
+    underflow=-708.3964185322641,
+    expm1_limit=-38.0,
+)
+
+
+def constants(lanes: Lanes) -> Constants:
+    return _DOUBLE if lanes.is_double else _SINGLE
 
 
 @dataclass(frozen=True)
 class Reduced:
-    """factor * x = n ln 2 + factor * r, |factor * r| <= ln(2)/2; n + bias in the low bits of `shifted`."""
+    """factor * x = n ln 2 + factor * r, |factor * r| <= ln(2)/2. `shifted`: n + bias, low bits."""
 
     shifted: ir.Value
     r: ir.Value
 
 
-def _reduce(lanes: Lanes, x: ir.Value, factor: float, bias: float) -> Reduced:
-    """Splits factor * x, for |factor * x| < 2^22; factor is a power of two or its negative."""
-    magic = lanes.const(_ROUND + bias)
+def _reduce(lanes: Lanes, x: ir.Value, factor: float, bias: int) -> Reduced:
+    """Splits factor * x, for |factor * x| < 2^22; factor is a power of two or its negative.
+
+    With the exponent's bias for bias, the low bits are a power of two when moved to its place.
+    """
+    known = constants(lanes)
+    magic = lanes.const(lanes.format.round_to_integer + bias)
     shifted = lanes.fma(x, lanes.const(factor * _LOG2_E), magic)
     n = lanes.sub(shifted, magic)
-    r = lanes.fma(n, lanes.const(-_LN2_HIGH / factor), x)
-    r = lanes.fma(n, lanes.const(-_LN2_LOW / factor), r)
+    r = lanes.fma(n, lanes.const(-known.ln2_high / factor), x)
+    r = lanes.fma(n, lanes.const(-known.ln2_low / factor), r)
     return Reduced(shifted, r)
 
 
@@ -53,10 +90,10 @@ def _scaled(coefficients: tuple[float, ...], factor: float) -> tuple[float, ...]
 
 def exp_unchecked(lanes: Lanes, x: ir.Value, factor: float = 1.0) -> ir.Value:
     """exp(factor * x) where that is a normal number; no meaning elsewhere, for NaN included."""
-    reduced = _reduce(lanes, x, factor, 0.0)
-    value = lanes.horner(reduced.r, _scaled((1.0, 1.0, *EXP), factor))
+    reduced = _reduce(lanes, x, factor, 0)
+    value = lanes.horner(reduced.r, _scaled((1.0, 1.0, *constants(lanes).exp), factor))
     # n goes to the exponent by integer addition: 2^n by itself overflows before the result does.
-    exponent = lanes.shift_left(lanes.bits(reduced.shifted), 23)
+    exponent = lanes.to_exponent(reduced.shifted)
     return lanes.from_bits(lanes.add_int(lanes.bits(value), exponent))
 
 
@@ -67,11 +104,11 @@ def scaled_exp(
 
     Needs -88.3 < factor * x < 88; below the normal range it is 0. NaN gives NaN.
     """
-    reduced = _reduce(lanes, x, factor, _BIAS)
+    reduced = _reduce(lanes, x, factor, lanes.format.bias)
     r = lanes.add(reduced.r, correction)
-    power = lanes.from_bits(lanes.shift_left(lanes.bits(reduced.shifted), 23))
+    power = lanes.from_bits(lanes.to_exponent(reduced.shifted))
     # exp(factor * r) - 1, so that the sum with 1 need not be rounded by itself.
-    less_one = lanes.mul(r, lanes.horner(r, _scaled((1.0, 1.0, *EXP), factor)[1:]))
+    less_one = lanes.mul(r, lanes.horner(r, _scaled((1.0, 1.0, *constants(lanes).exp), factor)[1:]))
     return lanes.mul(lanes.fma(scale, less_one, scale), power)
 
 
@@ -80,10 +117,10 @@ def scaled_expm1(lanes: Lanes, x: ir.Value, factor: float, halved: bool = False)
 
     Needs -87 < factor * x < 88 (89 if halved); NaN gives NaN. factor is a power of two or its negative.
     """
-    reduced = _reduce(lanes, x, factor, _BIAS - 1.0 if halved else _BIAS)
+    reduced = _reduce(lanes, x, factor, lanes.format.bias - halved)
     size = abs(factor)
-    power = lanes.from_bits(lanes.shift_left(lanes.bits(reduced.shifted), 23))
-    tail = lanes.horner(reduced.r, tuple(c * size for c in _scaled(EXPM1, factor)))
+    power = lanes.from_bits(lanes.to_exponent(reduced.shifted))
+    tail = lanes.horner(reduced.r, tuple(c * size for c in _scaled(constants(lanes).expm1, factor)))
     # expm1(factor * r) / size, of which the first term is r or -r.
     first = reduced.r if factor > 0 else lanes.neg(reduced.r)
     near = lanes.fma(lanes.mul(reduced.r, reduced.r), tail, first)
@@ -92,26 +129,26 @@ def scaled_expm1(lanes: Lanes, x: ir.Value, factor: float, halved: bool = False)
 
 
 def exp(lanes: Lanes, x: ir.Value) -> ir.Value:
-    vanishing = lanes.less(x, lanes.const(UNDERFLOW))
+    vanishing = lanes.less(x, lanes.const(constants(lanes).underflow))
     value = lanes.select(vanishing, lanes.const(0.0), exp_unchecked(lanes, x))
     # One selection serves overflow and NaN: x + inf is inf, or NaN if x is.
-    unbounded = lanes.not_less(x, lanes.const(OVERFLOW))
+    unbounded = lanes.not_less(x, lanes.const(constants(lanes).overflow))
     return lanes.select(unbounded, lanes.add(x, lanes.const(float("inf"))), value)
 
 
 def expm1(lanes: Lanes, x: ir.Value) -> ir.Value:
-    half = scaled_expm1(lanes, lanes.at_least(x, _EXPM1_LIMIT), 1.0, halved=True)
+    half = scaled_expm1(lanes, lanes.at_least(x, constants(lanes).expm1_limit), 1.0, halved=True)
     # Tiny operands are their own result: half of one may be no normal number, and -0 would lose its sign.
-    tiny = lanes.less(lanes.abs(x), lanes.const(2.0**-25))
+    tiny = lanes.less(lanes.abs(x), lanes.const(lanes.format.own_result))
     value = lanes.select(tiny, x, lanes.add(half, half))
-    unbounded = lanes.not_less(x, lanes.const(OVERFLOW))
+    unbounded = lanes.not_less(x, lanes.const(constants(lanes).overflow))
     return lanes.select(unbounded, lanes.add(x, lanes.const(float("inf"))), value)
 
 
 def sigmoid(lanes: Lanes, x: ir.Value) -> ir.Value:
     # exp(-x) is held to normal numbers from below, where 1 + exp(-x) is 1 anyway. NaN meets no bound.
-    falling = exp_unchecked(lanes, lanes.at_most(x, -UNDERFLOW), -1.0)
-    unbounded = lanes.not_less(lanes.const(-OVERFLOW), x)
+    falling = exp_unchecked(lanes, lanes.at_most(x, -constants(lanes).underflow), -1.0)
+    unbounded = lanes.not_less(lanes.const(-constants(lanes).overflow), x)
     falling = lanes.select(unbounded, lanes.sub(lanes.const(float("inf")), x), falling)
     return lanes.div(lanes.const(1.0), lanes.add(lanes.const(1.0), falling))
 
@@ -120,25 +157,25 @@ FUNCTIONS = (
     MathFunction(
         name="exp",
         arity=1,
-        max_ulp={"f32": 1.0},
+        max_ulp={"f32": 1.0, "f64": 1.0},
         valid_range="all; results below 2^-126 are 0",
         special_values="exp(NaN) = NaN, exp(inf) = inf, exp(-inf) = 0, exp(+-0) = 1",
-        source="Cody and Waite 1980 (reduction by ln 2 in two parts); minimax polynomial of degree 6",
+        source="Cody and Waite 1980 (reduction by ln 2 in two parts); minimax polynomial",
         emitter=exp,
     ),
     MathFunction(
         name="expm1",
         arity=1,
-        max_ulp={"f32": 2.0},
+        max_ulp={"f32": 2.0, "f64": 2.0},
         valid_range="all",
         special_values="expm1(NaN) = NaN, expm1(inf) = inf, expm1(-inf) = -1, expm1(+-0) = +-0",
-        source="2^n expm1(r) + (2^n - 1), reduced as exp; minimax polynomial of degree 6",
+        source="2^n expm1(r) + (2^n - 1), reduced as exp; minimax polynomial",
         emitter=expm1,
     ),
     MathFunction(
         name="sigmoid",
         arity=1,
-        max_ulp={"f32": 2.5},
+        max_ulp={"f32": 2.5, "f64": 2.5},
         valid_range="all; results below 2^-126 are 0",
         special_values="sigmoid(NaN) = NaN, sigmoid(inf) = 1, sigmoid(-inf) = 0, sigmoid(+-0) = 0.5",
         source="1 / (1 + exp(-x)), exp as above",

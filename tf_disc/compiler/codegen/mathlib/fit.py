@@ -140,7 +140,7 @@ def solve(fit: Fit) -> tuple[list[Real], list[Real]]:
         ]
         # A polynomial's known low powers are divided out: with them, all functions that remain would be
         # zero at 0 inside the interval, and the best error need not alternate there.
-        lowest = 0 if fit.denominator else unknown[0][1]
+        lowest = unknown[0][1] if fit.low < 0 < fit.high and not fit.denominator else 0
         for _ in range(8 if fit.denominator else 1):
             found, _error = minimax(
                 [r / t**lowest for r, t in zip(rest, grid)],
@@ -197,6 +197,43 @@ FITS: dict[str, Fit] = {
         mp.mpf("3.93"),
         8,
         lambda x: x * mp.erfc(x) / mp.erf(x),
+    ),
+    # The same for double.
+    "exp_double": Fit(
+        _exp_tail, -_EXP_RADIUS, _EXP_RADIUS, 9, lambda r: r**2 / mp.exp(r), bits=53, points=400
+    ),
+    "expm1_double": Fit(
+        _exp_tail, -_EXP_RADIUS, _EXP_RADIUS, 10, lambda r: r**2 / mp.expm1(r), bits=53, points=400
+    ),
+    # log(1 + f) = 2 s + s^3 P(s^2), s = f / (2 + f), |s| <= 1/5; relative.
+    "log_double": Fit(
+        _even(lambda s: (2 * mp.atanh(s) - 2 * s) / s**3, 2 * _THIRD),
+        mp.mpf(0),
+        mp.mpf("0.0401"),
+        6,
+        _even(lambda s: s**3 / (2 * mp.atanh(s)), mp.mpf(0)),
+        bits=53,
+        points=400,
+    ),
+    # erf(x) = x + x P(x^2) for |x| <= 1, relative; 1 - erf(x) = exp(-x^2) w P(1 - 4 w) from there
+    # to where erf rounds to 1, w = 1 / (x + 2), relative to erf(x).
+    "erf_double": Fit(
+        _even(lambda x: mp.erf(x) / x - 1, 2 / mp.sqrt(mp.pi) - 1),
+        mp.mpf(0),
+        mp.mpf("1.0001"),
+        12,
+        _even(lambda x: x / mp.erf(x), mp.sqrt(mp.pi) / 2),
+        bits=53,
+        points=400,
+    ),
+    "erfc_double": Fit(
+        lambda q: _erfcx(2 * (1 + q) / (1 - q)) * 4 / (1 - q),
+        1 - 4 / mp.mpf("2.999"),
+        1 - 4 / mp.mpf("7.95"),
+        12,
+        lambda q: (1 - q) / 4 * mp.exp(-((2 * (1 + q) / (1 - q)) ** 2)),
+        bits=53,
+        points=400,
     ),
     # exp(x^2) erfc(x) = w P(1 - 4 w), w = 1 / (x + 2), for x in [0, 9.4]; relative.
     "erfc": Fit(

@@ -7,6 +7,7 @@ they treat NaN, and nothing here makes a basic block. No instruction carries a f
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from llvmlite import ir
 
@@ -22,6 +23,40 @@ class SplatConstant(ir.Constant):  # type: ignore[misc]
         return self._text
 
 
+@dataclass(frozen=True)
+class Format:
+    """An IEEE type. round_to_integer + x has round(x) in its low bits; names in _bits are patterns.
+
+    own_result: below it, a function with f(x) = x + O(x^2) at 0 is x to within half a unit.
+    """
+
+    name: str
+    mantissa: int
+    bias: int
+    round_to_integer: float
+    own_result: float
+    exponent_mask: int
+    two_thirds_bits: int
+    four_bits: int
+
+    @property
+    def smallest_normal(self) -> float:
+        return 2.0 ** (1 - self.bias)
+
+
+SINGLE = Format("f32", 23, 127, 1.5 * 2.0**23, 2.0**-25, 0xFF800000, 0x3F2AAAAB, 0x40800000)
+DOUBLE = Format(
+    "f64",
+    52,
+    1023,
+    1.5 * 2.0**52,
+    2.0**-54,
+    0xFFF0000000000000,
+    0x3FE5555555555555,
+    0x4010000000000000,
+)
+
+
 class Lanes:
     """Emits operations on `kind` (f32 or f64, scalar or vector) at the position of `builder`.
 
@@ -35,6 +70,7 @@ class Lanes:
         self.width = kind.count if isinstance(kind, ir.VectorType) else 1
         self.element = kind.element if isinstance(kind, ir.VectorType) else kind
         self.is_double = isinstance(self.element, ir.DoubleType)
+        self.format = DOUBLE if self.is_double else SINGLE
         self.int_element = ir.IntType(64 if self.is_double else 32)
         self.int_kind = self._of(self.int_element)
 
@@ -61,9 +97,8 @@ class Lanes:
 
     def _call(self, name: str, *args: ir.Value) -> ir.Value:
         """Calls the LLVM intrinsic `name` on this type; llvmlite cannot mangle vector types."""
-        letter = "f64" if self.is_double else "f32"
-        suffix = f"v{self.width}{letter}" if isinstance(self.kind, ir.VectorType) else letter
-        full_name = f"{name}.{suffix}"
+        count = f"v{self.width}" if isinstance(self.kind, ir.VectorType) else ""
+        full_name = f"{name}.{count}{self.format.name}"
         module = self.builder.module
         callee = module.globals.get(full_name)
         if callee is None:
@@ -201,9 +236,23 @@ class Lanes:
     def shift_left(self, a: ir.Value, count: int) -> ir.Value:
         return self.builder.shl(a, self.const_int(count))
 
-    def shift_right_signed(self, a: ir.Value, count: int) -> ir.Value:
-        return self.builder.ashr(a, self.const_int(count))
+    def to_exponent(self, a: ir.Value) -> ir.Value:
+        """The low bits of a's pattern, moved to the exponent's place of an integer."""
+        return self.shift_left(self.bits(a), self.format.mantissa)
 
-    def to_float(self, a: ir.Value) -> ir.Value:
-        """Signed integer lanes to this type; cheap for i32 only."""
-        return self.builder.sitofp(a, self.kind)
+    def exponent_to_float(self, shifted: ir.Value) -> ir.Value:
+        """n of this type, from n in the exponent's place of an integer."""
+        if not self.is_double:
+            n = self.builder.ashr(shifted, self.const_int(self.format.mantissa))
+            return self.builder.sitofp(n, self.kind)
+        # AVX2 has neither a signed shift nor a conversion of 64-bit integers. n + 1023 is positive,
+        # and below the exponent of 2^52 it is that many units.
+        biased = self.add_int(shifted, self.const_int(self.format.bias << 52))
+        units = self.builder.lshr(biased, self.const_int(52))
+        offset = self.from_bits(self.builder.or_(units, self.const_int(0x433 << 52)))
+        return self.sub(offset, self.const(2.0**52 + self.format.bias))
+
+    def integer_to_double(self, shifted: ir.Value) -> ir.Value:
+        """n as double lanes, from n in the exponent's place of a 32-bit integer."""
+        n = self.builder.ashr(shifted, self.const_int(self.format.mantissa))
+        return self.builder.sitofp(n, self._of(ir.DoubleType()))

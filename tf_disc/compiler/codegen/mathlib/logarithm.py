@@ -4,24 +4,21 @@ from __future__ import annotations
 
 from llvmlite import ir
 
-from tf_disc.compiler.codegen.mathlib.coefficients import LOG
-from tf_disc.compiler.codegen.mathlib.exponential import UNDERFLOW, exp_unchecked
+from tf_disc.compiler.codegen.mathlib.coefficients import LOG, LOG_DOUBLE
+from tf_disc.compiler.codegen.mathlib.exponential import constants, exp_unchecked
 from tf_disc.compiler.codegen.mathlib.lanes import Lanes
 from tf_disc.compiler.codegen.mathlib.record import MathFunction
 
-_SMALLEST_NORMAL = 2.0**-126
 _LN2_HIGH = 0.693145751953125
 _LN2_LOW = 1.42860682030941723e-6
-_TWO_THIRDS_BITS = 0x3F2AAAAB
-_FOUR_BITS = 0x40800000
-_EXPONENT_MASK = 0xFF800000
-# log(1 + f) = f + f^2 P(f) for 1 + f in [2/3, 4/3): fit.py, "log".
+_LN2_HIGH_DOUBLE = 0.6931471805599453
+_LN2_LOW_DOUBLE = 2.3190468138462996e-17
 
 
 def exponent_of(lanes: Lanes, x: ir.Value) -> ir.Value:
     """n in the exponent's place of an integer: x = 2^n m, m in [2/3, 4/3), for normal positive x."""
-    above = lanes.sub_int(lanes.bits(x), lanes.const_int(_TWO_THIRDS_BITS))
-    return lanes.and_int(above, _EXPONENT_MASK)
+    above = lanes.sub_int(lanes.bits(x), lanes.const_int(lanes.format.two_thirds_bits))
+    return lanes.and_int(above, lanes.format.exponent_mask)
 
 
 def divided(lanes: Lanes, x: ir.Value, shifted: ir.Value) -> ir.Value:
@@ -31,10 +28,24 @@ def divided(lanes: Lanes, x: ir.Value, shifted: ir.Value) -> ir.Value:
 
 def log_of_parts(lanes: Lanes, shifted: ir.Value, f: ir.Value) -> ir.Value:
     """n ln 2 + log(1 + f), for n in the exponent's place of `shifted` and f in [-1/3, 1/3)."""
-    n = lanes.to_float(lanes.shift_right_signed(shifted, 23))
+    n = lanes.exponent_to_float(shifted)
+    if lanes.is_double:
+        return _log_of_parts_double(lanes, n, f)
+    # log(1 + f) = f + f^2 P(f).
     square = lanes.mul(f, f)
     tail = lanes.fma(square, lanes.horner(f, LOG), lanes.mul(n, lanes.const(_LN2_LOW)))
     return lanes.fma(n, lanes.const(_LN2_HIGH), lanes.add(tail, f))
+
+
+def _log_of_parts_double(lanes: Lanes, n: ir.Value, f: ir.Value) -> ir.Value:
+    # log(1 + f) = 2 s + s R, s = f / (2 + f), R = s^2 P(s^2); 2 s = f - s f, and the rounding of s
+    # hardly counts when that is written as f - (f^2/2 - s (f^2/2 + R)), as in fdlibm.
+    s = lanes.div(f, lanes.add(f, lanes.const(2.0)))
+    square = lanes.mul(s, s)
+    half = lanes.mul(lanes.mul(f, f), lanes.const(0.5))
+    inner = lanes.fma(square, lanes.horner(square, LOG_DOUBLE), half)
+    tail = lanes.sub(lanes.fma(s, inner, lanes.mul(n, lanes.const(_LN2_LOW_DOUBLE))), half)
+    return lanes.fma(n, lanes.const(_LN2_HIGH_DOUBLE), lanes.add(tail, f))
 
 
 def log(lanes: Lanes, x: ir.Value) -> ir.Value:
@@ -45,17 +56,19 @@ def log(lanes: Lanes, x: ir.Value) -> ir.Value:
     value = lanes.select(lanes.less(x, infinity), value, x)
     # Denormals are zero to TensorFlow's threads, so all that is below the normal range is a pole.
     pole = lanes.const(float("-inf"))
-    negative = lanes.not_less(lanes.const(-_SMALLEST_NORMAL), x)
+    negative = lanes.not_less(lanes.const(-lanes.format.smallest_normal), x)
     below = lanes.select(negative, lanes.const(float("nan")), pole)
-    return lanes.select(lanes.less(x, lanes.const(_SMALLEST_NORMAL)), below, value)
+    return lanes.select(lanes.less(x, lanes.const(lanes.format.smallest_normal)), below, value)
 
 
 def log1p_unchecked(lanes: Lanes, x: ir.Value) -> ir.Value:
     """log(1 + x) for finite x > -1; +0 for -0."""
-    # 1 + x serves only to find the exponent; (1 + x) / 2^n - 1 is then made of x / 2^n and 2^-n, so that
-    # nothing of x is lost. 2^-n itself may be no normal number where 2^(2-n) is one.
+    # 1 + x serves only to find the exponent; (1 + x) / 2^n - 1 is then made of x / 2^n and 2^-n, so
+    # that nothing of x is lost. 2^-n itself may be no normal number where 2^(2-n) is one.
     shifted = exponent_of(lanes, lanes.add(x, lanes.const(1.0)))
-    four_over_power = lanes.from_bits(lanes.sub_int(lanes.const_int(_FOUR_BITS), shifted))
+    four_over_power = lanes.from_bits(
+        lanes.sub_int(lanes.const_int(lanes.format.four_bits), shifted)
+    )
     less_one = lanes.fma(four_over_power, lanes.const(0.25), lanes.const(-1.0))
     return log_of_parts(lanes, shifted, lanes.add(divided(lanes, x, shifted), less_one))
 
@@ -72,7 +85,7 @@ def log1p(lanes: Lanes, x: ir.Value) -> ir.Value:
 def softplus(lanes: Lanes, x: ir.Value) -> ir.Value:
     # max(x, 0) + log1p(exp(-|x|)). NaN comes through max, whatever the rest is.
     magnitude = lanes.abs(x)
-    vanishing = lanes.less(lanes.const(-UNDERFLOW), magnitude)
+    vanishing = lanes.less(lanes.const(-constants(lanes).underflow), magnitude)
     falling = lanes.select(vanishing, lanes.const(0.0), exp_unchecked(lanes, magnitude, -1.0))
     return lanes.add(lanes.at_least(x, 0.0), log1p_unchecked(lanes, falling))
 
@@ -81,7 +94,7 @@ FUNCTIONS = (
     MathFunction(
         name="log",
         arity=1,
-        max_ulp={"f32": 1.0},
+        max_ulp={"f32": 1.0, "f64": 1.0},
         valid_range="all; inputs below 2^-126 in magnitude are 0",
         special_values="log(+-0) = -inf, log(x < 0) = NaN, log(inf) = inf, log(NaN) = NaN, log(1) = +0",
         source="exponent and mantissa in [2/3, 4/3) by integer operations; minimax polynomial",
@@ -90,7 +103,7 @@ FUNCTIONS = (
     MathFunction(
         name="log1p",
         arity=1,
-        max_ulp={"f32": 2.0},
+        max_ulp={"f32": 2.0, "f64": 2.0},
         valid_range="all",
         special_values="log1p(+-0) = +-0, log1p(-1) = -inf, log1p(x < -1) = NaN, log1p(inf) = inf, "
         "log1p(NaN) = NaN",
@@ -100,7 +113,7 @@ FUNCTIONS = (
     MathFunction(
         name="softplus",
         arity=1,
-        max_ulp={"f32": 2.0},
+        max_ulp={"f32": 2.0, "f64": 2.0},
         valid_range="all; results below 2^-126 are 0",
         special_values="softplus(NaN) = NaN, softplus(inf) = inf, softplus(-inf) = 0",
         source="max(x, 0) + log1p(exp(-|x|))",

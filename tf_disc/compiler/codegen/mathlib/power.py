@@ -21,7 +21,7 @@ _SIGN = 0x80000000
 def _log2(lanes: Lanes, doubles: Lanes, x: ir.Value) -> ir.Value:
     """log2 of normal positive x, in double; relative error below 2^-35, so that y may multiply it."""
     shifted = exponent_of(lanes, x)
-    n = doubles.to_float(lanes.shift_right_signed(shifted, 23))
+    n = lanes.integer_to_double(shifted)
     f = doubles.sub(lanes.extend(divided(lanes, x, shifted)), doubles.const(1.0))
     return doubles.fma(f, doubles.horner(f, LOG2), n)
 
