@@ -11,6 +11,7 @@ namespace tf_disc {
 void BindOptions(pybind11::module_& module);
 void BindPass(pybind11::module_& module);
 void BindLaunch(pybind11::module_& module);
+void BindReplay(pybind11::module_& module);
 
 // Turns an error into Python's exception: ValueError for InvalidArgument, else
 // RuntimeError.

@@ -1,8 +1,7 @@
 // tf_disc._native: what Python asks of libtf_disc.so. Only conversions live
 // here; each function is one call of the library.
-#include "cc/bindings/bindings.h"
-
 #include "cc/abi/kernel_abi.h"
+#include "cc/bindings/bindings.h"
 
 PYBIND11_MODULE(_native, module) {
   module.doc() = "The C++ side of tf_disc. Private: use tf_disc's own names.";
@@ -10,4 +9,5 @@ PYBIND11_MODULE(_native, module) {
   tf_disc::BindOptions(module);
   tf_disc::BindPass(module);
   tf_disc::BindLaunch(module);
+  tf_disc::BindReplay(module);
 }

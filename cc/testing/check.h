@@ -33,23 +33,23 @@ void ExpectEqual(const A& a, const B& b, const char* a_text, const char* b_text,
 
 }  // namespace tf_disc::testing
 
-#define TEST(name)                                                       \
-  static void Test_##name();                                             \
-  [[maybe_unused]] static const bool registered_##name =                 \
-      ::tf_disc::testing::Register(#name, Test_##name);                  \
+#define TEST(name)                                       \
+  static void Test_##name();                             \
+  [[maybe_unused]] static const bool registered_##name = \
+      ::tf_disc::testing::Register(#name, Test_##name);  \
   static void Test_##name()
 
-#define EXPECT(condition)                                                \
-  ((condition) ? void()                                                  \
-               : ::tf_disc::testing::Fail(__FILE__, __LINE__,            \
-                                          "expected " #condition))
+#define EXPECT(condition) \
+  ((condition)            \
+       ? void()           \
+       : ::tf_disc::testing::Fail(__FILE__, __LINE__, "expected " #condition))
 
 #define EXPECT_EQ(a, b) \
   ::tf_disc::testing::ExpectEqual((a), (b), #a, #b, __FILE__, __LINE__)
 
 // Ends the test when the condition is false: what follows needs it.
-#define ASSERT(condition)      \
-  do {                         \
+#define ASSERT(condition)                                                \
+  do {                                                                   \
     const bool ok = static_cast<bool>(condition);                        \
     if (!ok) {                                                           \
       ::tf_disc::testing::Fail(__FILE__, __LINE__, "needs " #condition); \
