@@ -92,8 +92,8 @@ def _load() -> ModuleType:
 def _check_registration(registration: str) -> None:
     if registration == "custom":
         raise PluginConflictError(
-            "Another plugin (such as zentf or intel-extension-for-tensorflow) is TensorFlow's graph "
-            "optimizer for CPUs in this process, and TensorFlow takes one. tf_disc stays off. "
-            "Import tf_disc in a process that does not load the other (uninstall it, or keep it out "
-            "of site-packages/tensorflow-plugins)."
+            "Another plugin (such as zentf or intel-extension-for-tensorflow) is the graph optimizer "
+            "of CPUs in this process, and TensorFlow takes one. tf_disc stays off. Import tf_disc "
+            "in a process that does not load the other: uninstall it, or keep it out of "
+            "site-packages/tensorflow-plugins."
         )

@@ -78,7 +78,7 @@ def _dumped_kernel(folder: Path) -> tuple[str, bytes]:
 
 
 def difference(output: npt.NDArray[Any], expected: npt.NDArray[Any]) -> float:
-    """Largest absolute difference; infinite for another dtype, shape, or place of NaN or infinity."""
+    """Largest absolute one; infinite for another dtype or shape, or NaN in another place."""
     if output.dtype != expected.dtype or output.shape != expected.shape:
         return float("inf")
     if output.size == 0:
