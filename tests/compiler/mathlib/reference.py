@@ -82,6 +82,18 @@ REFERENCES: dict[str, Reference] = {
         np.cos, ((NAN, NAN), (0.0, 1.0), (-0.0, 1.0), (INF, NAN), (-INF, NAN)), *_TRIGONOMETRIC
     ),
     "tan": Reference(np.tan, (*_ODD, (INF, NAN), (-INF, NAN)), *_TRIGONOMETRIC),
+    "asin": Reference(np.arcsin, (*_ODD, (1.5, NAN), (-INF, NAN), (1.0, math.pi / 2))),
+    "acos": Reference(np.arccos, ((NAN, NAN), (1.0, 0.0), (-1.5, NAN), (INF, NAN))),
+    "atan": Reference(np.arctan, (*_ODD, (INF, math.pi / 2), (-INF, -math.pi / 2))),
+    "sinh": Reference(np.sinh, (*_ODD, (INF, INF), (-INF, -INF)), single=((89.5, INF),)),
+    "cosh": Reference(
+        np.cosh,
+        ((NAN, NAN), (0.0, 1.0), (-0.0, 1.0), (INF, INF), (-INF, INF)),
+        single=((-89.5, INF),),
+    ),
+    "asinh": Reference(np.arcsinh, (*_ODD, (INF, INF), (-INF, -INF))),
+    "acosh": Reference(np.arccosh, ((NAN, NAN), (1.0, 0.0), (0.5, NAN), (-3.0, NAN), (INF, INF))),
+    "atanh": Reference(np.arctanh, (*_ODD, (1.0, INF), (-1.0, -INF), (1.5, NAN), (-INF, NAN))),
     "pow": Reference(
         # C99 Annex F.9.4.4, all of it; numpy follows it too, which test_power asserts.
         lambda x, y: np.power(x.astype(np.longdouble), y.astype(np.longdouble)),

@@ -112,19 +112,21 @@ def scaled_exp(
     return lanes.mul(lanes.fma(scale, less_one, scale), power)
 
 
-def scaled_expm1(lanes: Lanes, x: ir.Value, factor: float, halved: bool = False) -> ir.Value:
-    """expm1(factor * x) / |factor|, accurate near 0; half of that if `halved`.
+def scaled_expm1(lanes: Lanes, x: ir.Value, factor: float, down: int = 0) -> ir.Value:
+    """expm1(factor * x) / |factor| / 2^down, accurate near 0.
 
-    Needs -87 < factor * x < 88 (89 if halved); NaN gives NaN. factor is a power of two or its negative.
+    For finite results, down 1 or 2 reaches as far as expm1 itself or 2 * expm1 does; below,
+    factor * x > -87 (-708 for double). NaN gives NaN. factor: a power of two or its negative.
     """
-    reduced = _reduce(lanes, x, factor, lanes.format.bias - halved)
+    reduced = _reduce(lanes, x, factor, lanes.format.bias - down)
     size = abs(factor)
     power = lanes.from_bits(lanes.to_exponent(reduced.shifted))
-    tail = lanes.horner(reduced.r, tuple(c * size for c in _scaled(constants(lanes).expm1, factor)))
+    polynomial = _scaled(constants(lanes).expm1, factor)
+    tail = lanes.horner(reduced.r, tuple(c * size for c in polynomial))
     # expm1(factor * r) / size, of which the first term is r or -r.
     first = reduced.r if factor > 0 else lanes.neg(reduced.r)
     near = lanes.fma(lanes.mul(reduced.r, reduced.r), tail, first)
-    one = lanes.const(-(0.5 if halved else 1.0) / size)
+    one = lanes.const(-(0.5**down) / size)
     return lanes.fma(power, near, lanes.fma(power, lanes.const(1.0 / size), one))
 
 
@@ -137,7 +139,7 @@ def exp(lanes: Lanes, x: ir.Value) -> ir.Value:
 
 
 def expm1(lanes: Lanes, x: ir.Value) -> ir.Value:
-    half = scaled_expm1(lanes, lanes.at_least(x, constants(lanes).expm1_limit), 1.0, halved=True)
+    half = scaled_expm1(lanes, lanes.at_least(x, constants(lanes).expm1_limit), 1.0, down=1)
     # Tiny operands are their own result: half of one may be no normal number, and -0 would lose its sign.
     tiny = lanes.less(lanes.abs(x), lanes.const(lanes.format.own_result))
     value = lanes.select(tiny, x, lanes.add(half, half))

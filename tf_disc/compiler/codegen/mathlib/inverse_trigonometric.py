@@ -1,0 +1,82 @@
+"""asin, acos and atan."""
+
+from __future__ import annotations
+
+import math
+
+from llvmlite import ir
+
+from tf_disc.compiler.codegen.mathlib.coefficients import ASIN, ATAN
+from tf_disc.compiler.codegen.mathlib.lanes import Lanes
+from tf_disc.compiler.codegen.mathlib.record import MathFunction
+
+_HALF_PI = math.pi / 2.0
+
+
+def _asin_core(lanes: Lanes, x: ir.Value) -> tuple[ir.Value, ir.Value]:
+    """(|x| > 1/2, asin(r)): r = |x|, or where that is above 1/2, r = sqrt((1 - |x|) / 2)."""
+    magnitude, half = lanes.abs(x), lanes.const(0.5)
+    far = lanes.less(half, magnitude)
+    # (1 - |x|) / 2 is exact there, and negative for |x| > 1, so that its root is NaN.
+    below = lanes.fma(magnitude, lanes.const(-0.5), half)
+    square = lanes.select(far, below, lanes.mul(magnitude, magnitude))
+    r = lanes.select(far, lanes.sqrt(below), magnitude)
+    return far, lanes.fma(lanes.mul(r, square), lanes.horner(square, ASIN), r)
+
+
+def asin(lanes: Lanes, x: ir.Value) -> ir.Value:
+    # asin(x) = pi/2 - 2 asin(sqrt((1 - x) / 2)).
+    far, arc = _asin_core(lanes, x)
+    turned = lanes.fma(arc, lanes.const(-2.0), lanes.const(_HALF_PI))
+    return lanes.copysign(lanes.select(far, turned, arc), x)
+
+
+def acos(lanes: Lanes, x: ir.Value) -> ir.Value:
+    # acos(x) = 2 asin(sqrt((1 - x) / 2)), pi minus that of -x, or pi/2 - asin(x).
+    far, arc = _asin_core(lanes, x)
+    signed = lanes.copysign(arc, x)
+    base = lanes.select(lanes.less(x, lanes.const(0.0)), lanes.const(math.pi), lanes.const(0.0))
+    turned = lanes.fma(signed, lanes.const(2.0), base)
+    return lanes.select(far, turned, lanes.sub(lanes.const(_HALF_PI), signed))
+
+
+def atan(lanes: Lanes, x: ir.Value) -> ir.Value:
+    # atan(x) = pi/2 - atan(1 / x).
+    magnitude, one = lanes.abs(x), lanes.const(1.0)
+    far = lanes.less(one, magnitude)
+    r = lanes.select(far, lanes.div(one, magnitude), magnitude)
+    square = lanes.mul(r, r)
+    arc = lanes.fma(lanes.mul(r, square), lanes.horner(square, ATAN), r)
+    turned = lanes.sub(lanes.const(_HALF_PI), arc)
+    return lanes.copysign(lanes.select(far, turned, arc), x)
+
+
+FUNCTIONS = (
+    MathFunction(
+        name="asin",
+        arity=1,
+        max_ulp={"f32": 2.5},
+        valid_range="all",
+        special_values="asin(+-0) = +-0, asin(|x| > 1) = NaN, asin(NaN) = NaN",
+        source="minimax polynomial for |x| <= 1/2; pi/2 - 2 asin(sqrt((1 - |x|) / 2)) beyond",
+        emitter=asin,
+    ),
+    MathFunction(
+        name="acos",
+        arity=1,
+        max_ulp={"f32": 2.0},
+        valid_range="all",
+        special_values="acos(1) = +0, acos(|x| > 1) = NaN, acos(NaN) = NaN",
+        source="as asin",
+        emitter=acos,
+    ),
+    MathFunction(
+        name="atan",
+        arity=1,
+        max_ulp={"f32": 2.5},
+        valid_range="all",
+        special_values="atan(+-0) = +-0, atan(+-inf) = +-pi/2, atan(NaN) = NaN",
+        source="minimax polynomial for |x| <= 1; pi/2 - atan(1 / |x|) beyond",
+        emitter=atan,
+    ),
+)
