@@ -13,7 +13,8 @@ void ConfigureLaunch(std::vector<std::string> worker_command,
                      const std::map<std::string, std::string>& environment,
                      std::string fingerprint, std::string cache_dir,
                      std::string dump_dir, double compile_timeout_s,
-                     int64_t weight_cache_mb) {
+                     int64_t weight_cache_mb, double worker_start_timeout_s,
+                     double worker_idle_s, int64_t cache_limit_bytes) {
   LaunchSettings settings;
   settings.worker_command = std::move(worker_command);
   for (const auto& [name, value] : environment) {
@@ -24,6 +25,9 @@ void ConfigureLaunch(std::vector<std::string> worker_command,
   settings.dump_dir = std::move(dump_dir);
   settings.compile_timeout_s = compile_timeout_s;
   settings.weight_cache_mb = weight_cache_mb;
+  settings.worker_start_timeout_s = worker_start_timeout_s;
+  settings.worker_idle_s = worker_idle_s;
+  settings.cache_limit_bytes = cache_limit_bytes;
   ThrowIfError(Configure(settings));
 }
 
@@ -33,7 +37,10 @@ void BindLaunch(py::module_& module) {
   module.def("configure", &ConfigureLaunch, py::kw_only(),
              py::arg("worker_command"), py::arg("worker_environment"),
              py::arg("fingerprint"), py::arg("cache_dir"), py::arg("dump_dir"),
-             py::arg("compile_timeout_s"), py::arg("weight_cache_mb"));
+             py::arg("compile_timeout_s"), py::arg("weight_cache_mb"),
+             py::arg("worker_start_timeout_s") = 60.0,
+             py::arg("worker_idle_s") = 30.0,
+             py::arg("cache_limit_bytes") = int64_t{1} << 30);
   module.def("launch_statistics", &LaunchStatisticsJson,
              "JSON text; docs/report.md has the fields.");
   module.def("reset_launch_statistics", &ResetLaunchStatistics);

@@ -44,25 +44,23 @@ std::string EncodeArtifact(const Artifact& artifact) {
 
 absl::StatusOr<Artifact> DecodeArtifact(absl::string_view& bytes) {
   if (bytes.size() < kHeaderBytes) {
-    return absl::DataLossError(absl::StrCat("it has ", bytes.size(),
-                                            " bytes, fewer than a header"));
+    return absl::DataLossError(
+        absl::StrCat("it has ", bytes.size(), " bytes, fewer than a header"));
   }
   if (bytes.substr(0, kMagic.size()) != kMagic) {
     return absl::DataLossError("it does not begin with TFDA");
   }
   const auto version = ReadLittleEndian<uint32_t>(bytes, kMagic.size());
   if (version != kArtifactFileVersion) {
-    return absl::DataLossError(absl::StrCat("its version is ", version,
-                                            ", expected ",
-                                            kArtifactFileVersion));
+    return absl::DataLossError(absl::StrCat(
+        "its version is ", version, ", expected ", kArtifactFileVersion));
   }
   const absl::string_view digest =
       bytes.substr(kHeaderBytes - kDigestBytes, kDigestBytes);
   const absl::string_view body = bytes.substr(kHeaderBytes);
   absl::string_view rest = body;
   Artifact artifact;
-  if (!TakePart(&rest, &artifact.key) ||
-      !TakePart(&rest, &artifact.manifest) ||
+  if (!TakePart(&rest, &artifact.key) || !TakePart(&rest, &artifact.manifest) ||
       !TakePart(&rest, &artifact.object)) {
     return absl::DataLossError("it is cut short");
   }

@@ -1,6 +1,6 @@
-// The artifact file of docs/contracts.md 5: one compiled kernel as bytes, in the
-// disk cache and in the `artifact` attribute of a DiscLaunch node (there one
-// after the other).
+// The artifact file of docs/contracts.md 5: one compiled kernel as bytes, in
+// the disk cache and in the `artifact` attribute of a DiscLaunch node (there
+// one after the other).
 #ifndef TF_DISC_CC_COMPILE_ARTIFACT_FILE_H_
 #define TF_DISC_CC_COMPILE_ARTIFACT_FILE_H_
 

@@ -49,8 +49,8 @@ int64_t ElementsToWrite(const Tensor& tensor) {
   if (count < 2) return count;
   const size_t size = bytes.size() / static_cast<size_t>(count);
   // Equal to itself moved by one element.
-  const bool splat = std::memcmp(bytes.data(), bytes.data() + size,
-                                 bytes.size() - size) == 0;
+  const bool splat =
+      std::memcmp(bytes.data(), bytes.data() + size, bytes.size() - size) == 0;
   return splat ? 1 : count;
 }
 
@@ -98,10 +98,9 @@ absl::Status WriteFirstValues(const Tensor& tensor, int64_t count,
       WriteElements<Eigen::bfloat16, float>(tensor, count, json);
       break;
     default:
-      return absl::UnimplementedError(
-          absl::StrCat("a constant of ",
-                       tensorflow::DataTypeString(tensor.dtype()),
-                       " cannot be written"));
+      return absl::UnimplementedError(absl::StrCat(
+          "a constant of ", tensorflow::DataTypeString(tensor.dtype()),
+          " cannot be written"));
   }
   return absl::OkStatus();
 }
@@ -110,10 +109,9 @@ absl::Status WriteTensor(const tensorflow::TensorProto& proto,
                          JsonWriter* json) {
   // The dtype first: reading a tensor of strings only to refuse it is no use.
   if (DtypeName(proto.dtype()).empty()) {
-    return absl::UnimplementedError(
-        absl::StrCat("a constant of ",
-                     tensorflow::DataTypeString(proto.dtype()),
-                     " cannot be written"));
+    return absl::UnimplementedError(absl::StrCat(
+        "a constant of ", tensorflow::DataTypeString(proto.dtype()),
+        " cannot be written"));
   }
   Tensor tensor;
   if (!tensor.FromProto(proto)) {
@@ -130,8 +128,8 @@ absl::Status WriteTensor(const tensorflow::TensorProto& proto,
   return absl::OkStatus();
 }
 
-absl::Status WriteList(const AttrValue::ListValue& list,
-                       absl::string_view type, JsonWriter* json) {
+absl::Status WriteList(const AttrValue::ListValue& list, absl::string_view type,
+                       JsonWriter* json) {
   if (absl::StartsWith(type, "list(int")) {
     json->Key("ints").Array(list.i());
   } else if (absl::StartsWith(type, "list(float")) {

@@ -1,4 +1,5 @@
-// Attribute values and tensors as the JSON of cluster files (docs/contracts.md 3).
+// Attribute values and tensors as the JSON of cluster files (docs/contracts.md
+// 3).
 #ifndef TF_DISC_CC_COMPILE_ATTR_JSON_H_
 #define TF_DISC_CC_COMPILE_ATTR_JSON_H_
 

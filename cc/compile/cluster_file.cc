@@ -42,9 +42,9 @@ struct Node {
 };
 
 absl::Status AtNode(const NodeDef& node, const absl::Status& status) {
-  return absl::Status(
-      status.code(), absl::StrCat("node ", node.name(), " (", node.op(),
-                                  "): ", status.message()));
+  return absl::Status(status.code(),
+                      absl::StrCat("node ", node.name(), " (", node.op(),
+                                   "): ", status.message()));
 }
 
 class Reader {
@@ -97,8 +97,8 @@ class Reader {
     node->def = def;
     tensorflow::AddDefaultsToNodeDef(*node->op, &node->def);
     tensorflow::NameRangeMap ranges;
-    status = tensorflow::NameRangesForNode(node->def, *node->op, nullptr,
-                                           &ranges);
+    status =
+        tensorflow::NameRangesForNode(node->def, *node->op, nullptr, &ranges);
     if (!status.ok()) return status;
     for (const auto& [name, range] : ranges) {
       node->outputs[std::string(name)] = range;
@@ -126,9 +126,8 @@ class Reader {
     const auto range = outputs.find(parts[1]);
     if (range == outputs.end() ||
         range->second.first + k >= range->second.second) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("\"", text, "\" is no output of ",
-                       nodes_[node->second].def.op()));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "\"", text, "\" is no output of ", nodes_[node->second].def.op()));
     }
     return Source{false, node->second, range->second.first + k};
   }
@@ -175,8 +174,11 @@ class Writer {
   // `for_key`: numbers for names, no sizes.
   Writer(const FunctionDef& function, absl::Span<const ClusterInput> inputs,
          const Reader& reader, bool for_key)
-      : function_(function), inputs_(inputs), reader_(reader),
-        for_key_(for_key), position_(reader.nodes().size()) {
+      : function_(function),
+        inputs_(inputs),
+        reader_(reader),
+        for_key_(for_key),
+        position_(reader.nodes().size()) {
     for (size_t i = 0; i < reader.order().size(); ++i) {
       position_[reader.order()[i]] = static_cast<int>(i);
     }
@@ -261,9 +263,9 @@ class Writer {
       json_.Key(name);
       const absl::Status status = WriteAttr(*value, type, &json_);
       if (!status.ok()) {
-        return absl::Status(status.code(), absl::StrCat("attribute ", name,
-                                                        ": ",
-                                                        status.message()));
+        return absl::Status(
+            status.code(),
+            absl::StrCat("attribute ", name, ": ", status.message()));
       }
     }
     json_.EndObject().EndObject();
@@ -285,10 +287,9 @@ absl::StatusOr<ClusterFile> WriteClusterFile(
     const tensorflow::OpRegistryInterface& ops) {
   if (function.signature().input_arg_size() !=
       static_cast<int>(inputs.size())) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the function takes ",
-                     function.signature().input_arg_size(),
-                     " arguments, the node has ", inputs.size(), " inputs"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the function takes ", function.signature().input_arg_size(),
+        " arguments, the node has ", inputs.size(), " inputs"));
   }
   Reader reader(function, ops);
   const absl::Status status = reader.Read();

@@ -179,9 +179,8 @@ absl::Status CompileService::EnsureThread() {
     thread_ = std::thread(&CompileService::ThreadMain, this);
     owner_ = getpid();
   } catch (const std::system_error& error) {
-    status = absl::UnavailableError(
-        absl::StrCat("the compile thread could not be started: ",
-                     error.what()));
+    status = absl::UnavailableError(absl::StrCat(
+        "the compile thread could not be started: ", error.what()));
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (status.ok()) {
@@ -316,8 +315,8 @@ bool CompileService::TakeShipped(const Job& job,
     absl::StatusOr<Artifact> artifact = DecodeArtifact(rest);
     if (!artifact.ok()) {
       AddProblem(absl::StrCat("the artifacts shipped with ",
-                              job.record->cluster_id, " are damaged: ",
-                              artifact.status().message()));
+                              job.record->cluster_id,
+                              " are damaged: ", artifact.status().message()));
       break;
     }
     if (ShippedPart(artifact->key, any_compiler) != wanted) continue;
@@ -327,8 +326,8 @@ bool CompileService::TakeShipped(const Job& job,
       any |= *published;
     } else {
       AddProblem(absl::StrCat("an artifact shipped with ",
-                              job.record->cluster_id, " was not used: ",
-                              published.status().message()));
+                              job.record->cluster_id,
+                              " was not used: ", published.status().message()));
     }
   }
   if (any) Count([](CompileCounters* c) { ++c->shipped_hits; });
@@ -372,8 +371,7 @@ absl::Status CompileService::Compile(const Job& job,
   const Artifact artifact = {record->key, std::move(response->manifest),
                              std::move(response->object)};
   const int variant = record->num_variants();
-  absl::StatusOr<bool> published =
-      LoadAndPublish(record, artifact, "compiled");
+  absl::StatusOr<bool> published = LoadAndPublish(record, artifact, "compiled");
   if (!published.ok()) {
     return absl::InternalError(
         absl::StrCat("the compiled kernel could not be loaded: ",

@@ -1,11 +1,11 @@
-// Gets kernels for signatures: memory, disk, shipped artifact, compile worker, in
-// that order, on one background thread. Launches never wait here; who wants to
-// wait passes a callback.
+// Gets kernels for signatures: memory, disk, shipped artifact, compile worker,
+// in that order, on one background thread. Launches never wait here; who wants
+// to wait passes a callback.
 //
 // The thread starts with the first request, blocks every signal (the user's
-// handlers never run on it, SIGPIPE never reaches the process), and ends with the
-// process. In a forked child there is no such thread: requests fail there with
-// that reason.
+// handlers never run on it, SIGPIPE never reaches the process), and ends with
+// the process. In a forked child there is no such thread: requests fail there
+// with that reason.
 #ifndef TF_DISC_CC_COMPILE_COMPILE_SERVICE_H_
 #define TF_DISC_CC_COMPILE_COMPILE_SERVICE_H_
 
@@ -56,12 +56,12 @@ struct CompileCounters {
   int64_t compile_us = 0;        // time in the worker
   int64_t disk_hits = 0;         // signatures found on disk
   int64_t disk_misses = 0;
-  int64_t disk_damaged = 0;      // files that were not used
+  int64_t disk_damaged = 0;  // files that were not used
   int64_t disk_stores = 0;
-  int64_t shipped_hits = 0;      // signatures found in a DiscLaunch node
-  int64_t memory_hits = 0;       // signatures of another cluster with equal code
+  int64_t shipped_hits = 0;  // signatures found in a DiscLaunch node
+  int64_t memory_hits = 0;   // signatures of another cluster with equal code
   int64_t worker_starts = 0;
-  int64_t worker_failures = 0;   // died, hung, answered with rubbish
+  int64_t worker_failures = 0;  // died, hung, answered with rubbish
 };
 
 class CompileService {
@@ -99,9 +99,10 @@ class CompileService {
   // caller a cluster file.
   Answer Ask(const SignatureRecord& record, int known_variants,
              bool may_compile) const;
-  // Asks for a kernel besides the `known_variants` that did not fit. If and only if
-  // the answer is kPending, `done` (may be null) is called once, from the compile
-  // thread and with no lock held, when the request has ended either way.
+  // Asks for a kernel besides the `known_variants` that did not fit. If and
+  // only if the answer is kPending, `done` (may be null) is called once, from
+  // the compile thread and with no lock held, when the request has ended either
+  // way.
   Answer Request(SignatureRecord* record, int known_variants,
                  CompileRequest request, std::function<void()> done);
 
@@ -180,7 +181,8 @@ class CompileService {
 
   int64_t worker_starts_at_reset_ = 0;
 
-  // Of the compile thread alone, but for what WorkerProcess offers to any thread.
+  // Of the compile thread alone, but for what WorkerProcess offers to any
+  // thread.
   WorkerProcess worker_;
   std::map<std::string, std::vector<Loaded>> executables_;  // by artifact key
 };

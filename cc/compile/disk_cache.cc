@@ -131,22 +131,22 @@ absl::Status DiskCache::Store(const Artifact& artifact, int variant) const {
   std::error_code error;
   fs::create_directories(folder_, error);
   if (error) {
-    return absl::UnavailableError(absl::StrCat(
-        "cannot make the cache folder ", folder_, ": ", error.message()));
+    return absl::UnavailableError(absl::StrCat("cannot make the cache folder ",
+                                               folder_, ": ", error.message()));
   }
   static std::atomic<int64_t> counter{0};
   const std::string path = Path(artifact.key, variant);
-  const std::string temporary = absl::StrCat(
-      absl::StripSuffix(path, kSuffix), kTemporaryMark, getpid(), ".", std::time(nullptr), ".",
-      counter.fetch_add(1));
+  const std::string temporary =
+      absl::StrCat(absl::StripSuffix(path, kSuffix), kTemporaryMark, getpid(),
+                   ".", std::time(nullptr), ".", counter.fetch_add(1));
   absl::Status status = WriteFile(temporary, EncodeArtifact(artifact));
   if (status.ok() && rename(temporary.c_str(), path.c_str()) != 0) {
     status = absl::UnavailableError(ErrnoText(errno));
   }
   if (!status.ok()) {
     unlink(temporary.c_str());
-    return absl::UnavailableError(absl::StrCat(
-        "cannot write the cache file ", path, ": ", status.message()));
+    return absl::UnavailableError(absl::StrCat("cannot write the cache file ",
+                                               path, ": ", status.message()));
   }
   Trim(path);
   return absl::OkStatus();
@@ -178,14 +178,14 @@ void DiskCache::Trim(const std::string& keep) const {
     }
     total += info.st_size;
     if (path == keep) continue;
-    entries.push_back({path, static_cast<int64_t>(info.st_size),
-                       int64_t{info.st_mtim.tv_sec} * 1000000000 +
-                           info.st_mtim.tv_nsec});
+    entries.push_back(
+        {path, static_cast<int64_t>(info.st_size),
+         int64_t{info.st_mtim.tv_sec} * 1000000000 + info.st_mtim.tv_nsec});
   }
   if (total <= limit_bytes_) return;
-  std::sort(
-      entries.begin(), entries.end(),
-      [](const Entry& a, const Entry& b) { return a.used_ns < b.used_ns; });
+  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
+    return a.used_ns < b.used_ns;
+  });
   for (const Entry& entry : entries) {
     if (total <= limit_bytes_) break;
     if (unlink(entry.path.c_str()) == 0) total -= entry.bytes;

@@ -20,18 +20,19 @@ class DiskCache {
   DiskCache(std::string folder, int64_t limit_bytes);
 
   struct Lookup {
-    std::vector<Artifact> artifacts;    // variant 0, 1, … as far as they are good
+    std::vector<Artifact> artifacts;  // variant 0, 1, … as far as they are good
     std::vector<std::string> problems;  // files that were damaged, in words
   };
 
-  // The artifacts that were stored under `key`, variants 0 to `max_variants` - 1.
-  // A file with another key, a damaged one or one that cannot be read counts as
-  // absent and is named in `problems`. Marks what it finds as used now.
+  // The artifacts that were stored under `key`, variants 0 to `max_variants`
+  // - 1. A file with another key, a damaged one or one that cannot be read
+  // counts as absent and is named in `problems`. Marks what it finds as used
+  // now.
   Lookup Find(absl::string_view key, int max_variants) const;
 
-  // Writes variant `variant` of artifact.key, then trims the folder to its limit,
-  // the entries that were used longest ago first. An error names file and cause;
-  // the cache is then as it was.
+  // Writes variant `variant` of artifact.key, then trims the folder to its
+  // limit, the entries that were used longest ago first. An error names file
+  // and cause; the cache is then as it was.
   absl::Status Store(const Artifact& artifact, int variant) const;
 
   // The file of one entry, for messages and tests.

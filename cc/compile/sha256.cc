@@ -34,8 +34,8 @@ void AddBlock(const unsigned char* block, std::array<uint32_t, 8>& state) {
            (uint32_t{block[4 * i + 2]} << 8) | uint32_t{block[4 * i + 3]};
   }
   for (int i = 16; i < 64; ++i) {
-    const uint32_t s0 = RotateRight(w[i - 15], 7) ^
-                        RotateRight(w[i - 15], 18) ^ (w[i - 15] >> 3);
+    const uint32_t s0 = RotateRight(w[i - 15], 7) ^ RotateRight(w[i - 15], 18) ^
+                        (w[i - 15] >> 3);
     const uint32_t s1 = RotateRight(w[i - 2], 17) ^ RotateRight(w[i - 2], 19) ^
                         (w[i - 2] >> 10);
     w[i] = w[i - 16] + s0 + w[i - 7] + s1;

@@ -1,4 +1,5 @@
-// SHA-256 (FIPS 180-4). Names and checks cache entries; no secrets are involved.
+// SHA-256 (FIPS 180-4). Names and checks cache entries; no secrets are
+// involved.
 #ifndef TF_DISC_CC_COMPILE_SHA256_H_
 #define TF_DISC_CC_COMPILE_SHA256_H_
 

@@ -20,9 +20,8 @@ absl::Status CheckIndices(absl::Span<const int32_t> indices, int64_t num_inputs,
                           absl::string_view attribute) {
   for (int32_t index : indices) {
     if (index < 0 || index >= num_inputs) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("attribute ", attribute, " names input ", index, " of ",
-                       num_inputs));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "attribute ", attribute, " names input ", index, " of ", num_inputs));
     }
   }
   return absl::OkStatus();
@@ -112,16 +111,14 @@ absl::Status SignatureRules::Check(
     }
     if (DtypeName(input.dtype()).empty() ||
         input.dtype() == tensorflow::DT_RESOURCE) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("input ", i, " is ",
-                       tensorflow::DataTypeString(input.dtype()),
-                       ", a type that kernels do not handle"));
+      return absl::FailedPreconditionError(absl::StrCat(
+          "input ", i, " is ", tensorflow::DataTypeString(input.dtype()),
+          ", a type that kernels do not handle"));
     }
     if (rule.kind == InputKind::kConst &&
         static_cast<int64_t>(input.tensor_data().size()) > kMaxConstBytes) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("constant input ", i, " has more than ", kMaxConstBytes,
-                       " bytes"));
+      return absl::FailedPreconditionError(absl::StrCat(
+          "constant input ", i, " has more than ", kMaxConstBytes, " bytes"));
     }
     if (rule.known_rank < 0) continue;
     if (input.dims() != rule.known_rank) {
@@ -131,9 +128,9 @@ absl::Status SignatureRules::Check(
     }
     for (int d = 0; d < rule.known_rank; ++d) {
       if (rule.known_dims[d] >= 0 && rule.known_dims[d] != input.dim_size(d)) {
-        return absl::FailedPreconditionError(absl::StrCat(
-            "input ", i, " has a size in dim ", d, " other than the expected ",
-            rule.known_dims[d]));
+        return absl::FailedPreconditionError(
+            absl::StrCat("input ", i, " has a size in dim ", d,
+                         " other than the expected ", rule.known_dims[d]));
       }
     }
   }

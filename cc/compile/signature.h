@@ -1,6 +1,7 @@
-// The signature of a launch: what a kernel is compiled for. dtypes, ranks, values
-// of constant operands, lengths of length operands, shapes of weights and
-// variables, and the dims that the pass proved. Other sizes are no part of it.
+// The signature of a launch: what a kernel is compiled for. dtypes, ranks,
+// values of constant operands, lengths of length operands, shapes of weights
+// and variables, and the dims that the pass proved. Other sizes are no part of
+// it.
 #ifndef TF_DISC_CC_COMPILE_SIGNATURE_H_
 #define TF_DISC_CC_COMPILE_SIGNATURE_H_
 
@@ -47,8 +48,7 @@ class SignatureRules {
   // OK if a launch with these inputs may run a kernel. `inputs[i]` is the
   // variable's tensor where input i is a handle. FailedPrecondition: a dtype, a
   // rank or a dim is not what the pass was told, or a dtype that kernels lack.
-  absl::Status Check(
-      absl::Span<const tensorflow::Tensor* const> inputs) const;
+  absl::Status Check(absl::Span<const tensorflow::Tensor* const> inputs) const;
 
   // Appends bytes that are equal exactly for inputs of equal signature (under
   // the rules of this node). Inputs must have passed Check.

@@ -1,5 +1,5 @@
-// What the process knows about one signature of one cluster: its kernels, or why
-// there are none, and how often it was called.
+// What the process knows about one signature of one cluster: its kernels, or
+// why there are none, and how often it was called.
 #ifndef TF_DISC_CC_COMPILE_SIGNATURE_RECORD_H_
 #define TF_DISC_CC_COMPILE_SIGNATURE_RECORD_H_
 

@@ -132,9 +132,9 @@ absl::StatusOr<SpawnedProcess> Spawn(
   }
   const std::vector<char*> arguments = Pointers(command);
   const std::vector<char*> variables = Pointers(environment);
-  ChildPlan plan = {program->c_str(), arguments.data(), variables.data(),
-                    getpid(),         in.read_end(),    out.write_end(),
-                    err.write_end(),  0};
+  ChildPlan plan = {
+      program->c_str(), arguments.data(), variables.data(), getpid(),
+      in.read_end(),    out.write_end(),  err.write_end(),  0};
   // vfork, since posix_spawn cannot ask for a death signal and fork copies the
   // page tables of a process that holds gigabytes of weights. All signals are
   // blocked until the child has execve'd: a handler would run on our memory.
@@ -159,8 +159,8 @@ absl::StatusOr<SpawnedProcess> Spawn(
     close(child.stdout_fd);
     close(child.stderr_fd);
     waitpid(pid, nullptr, 0);
-    return absl::UnavailableError(absl::StrCat("cannot run ", *program, ": ",
-                                               ErrnoText(plan.error)));
+    return absl::UnavailableError(
+        absl::StrCat("cannot run ", *program, ": ", ErrnoText(plan.error)));
   }
   return child;
 }

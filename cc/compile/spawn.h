@@ -20,12 +20,12 @@ struct SpawnedProcess {
   int stderr_fd = -1;
 };
 
-// Runs `command` with `environment` (`NAME=value` entries, nothing is inherited)
-// in a process group of its own. The child has default signal handling and no
-// descriptor but its three pipes. The kernel kills it when the *thread* that
-// called this ends, and so at the latest when the process does: call it from a
-// thread that lives as long as the child may.
-// Unavailable names the program and the cause.
+// Runs `command` with `environment` (`NAME=value` entries, nothing is
+// inherited) in a process group of its own. The child has default signal
+// handling and no descriptor but its three pipes. The kernel kills it when the
+// *thread* that called this ends, and so at the latest when the process does:
+// call it from a thread that lives as long as the child may. Unavailable names
+// the program and the cause.
 absl::StatusOr<SpawnedProcess> Spawn(
     const std::vector<std::string>& command,
     const std::vector<std::string>& environment);

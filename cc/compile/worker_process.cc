@@ -26,8 +26,8 @@ constexpr absl::string_view kResponseMagic = "TFDR";
 constexpr uint32_t kProtocolVersion = 1;
 constexpr size_t kResponseHeaderBytes = 4 + 2 * 4 + 3 * 8;
 constexpr size_t kReadBytes = size_t{1} << 16;
-// Far above any real answer: a length beyond these is rubbish, not memory to ask
-// for.
+// Far above any real answer: a length beyond these is rubbish, not memory to
+// ask for.
 constexpr uint64_t kMaxManifestBytes = uint64_t{64} << 20;
 constexpr uint64_t kMaxObjectBytes = uint64_t{1} << 30;
 constexpr uint64_t kMaxMessageBytes = uint64_t{16} << 20;
@@ -106,8 +106,7 @@ absl::StatusOr<WorkerResponse> WorkerProcess::Compile(
 
 absl::Status WorkerProcess::Start(const WorkerSettings& settings) {
   if (failures_in_row_ > 0) {
-    const int doublings =
-        std::min(failures_in_row_ - 1, kMaxBackoffDoublings);
+    const int doublings = std::min(failures_in_row_ - 1, kMaxBackoffDoublings);
     const auto until = last_failure_ + kFirstBackoff * (1 << doublings);
     while (!interrupted_.load(std::memory_order_relaxed) &&
            Clock::now() < until) {
@@ -117,9 +116,8 @@ absl::Status WorkerProcess::Start(const WorkerSettings& settings) {
   absl::StatusOr<SpawnedProcess> child =
       Spawn(settings.command, settings.environment);
   if (!child.ok()) {
-    return absl::UnavailableError(
-        absl::StrCat("the compile worker could not be started: ",
-                     child.status().message()));
+    return absl::UnavailableError(absl::StrCat(
+        "the compile worker could not be started: ", child.status().message()));
   }
   child_ = *child;
   running_settings_ = settings;
@@ -127,22 +125,21 @@ absl::Status WorkerProcess::Start(const WorkerSettings& settings) {
   pid_.store(child_.pid, std::memory_order_relaxed);
   starts_.fetch_add(1, std::memory_order_relaxed);
 
-  absl::StatusOr<WorkerResponse> ready = Exchange(
-      "", Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                             Seconds(settings.start_timeout_s)));
+  absl::StatusOr<WorkerResponse> ready =
+      Exchange("", Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                      Seconds(settings.start_timeout_s)));
   if (!ready.ok()) {
-    return absl::Status(ready.status().code(),
-                        absl::StrCat(ready.status().message(),
-                                     " (before it was ready)"));
+    return absl::Status(
+        ready.status().code(),
+        absl::StrCat(ready.status().message(), " (before it was ready)"));
   }
   absl::string_view fingerprint = ready->message;
   if (ready->code != WorkerResponse::kCompiled ||
       !absl::ConsumePrefix(&fingerprint, "ready ")) {
-    const std::string message =
-        absl::StrCat("the compile worker began with \"",
-                     absl::CHexEscape(ready->message.substr(0, 200)),
-                     "\", expected \"ready <fingerprint>\"; ",
-                     KillAndDescribe());
+    const std::string message = absl::StrCat(
+        "the compile worker began with \"",
+        absl::CHexEscape(ready->message.substr(0, 200)),
+        "\", expected \"ready <fingerprint>\"; ", KillAndDescribe());
     return absl::DataLossError(message);
   }
   if (!settings.fingerprint.empty() && settings.fingerprint != fingerprint) {
@@ -197,8 +194,8 @@ absl::StatusOr<WorkerResponse> WorkerProcess::Exchange(
     if (polls[2].revents != 0) {
       const ssize_t n = write(child_.stdin_fd, bytes.data(), bytes.size());
       if (n > 0) bytes.remove_prefix(static_cast<size_t>(n));
-      // A closed pipe means that it has died: the end of its output says so too,
-      // and may come after an answer.
+      // A closed pipe means that it has died: the end of its output says so
+      // too, and may come after an answer.
       if (n < 0 && errno != EAGAIN && errno != EINTR) bytes = "";
     }
     if (polls[0].revents == 0) continue;

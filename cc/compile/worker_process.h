@@ -1,8 +1,8 @@
 // The compile worker: a process that turns cluster files into artifacts
 // (docs/contracts.md 4). Started by the first compile, stopped by Stop.
 //
-// Whatever it does - die, hang, answer with rubbish - ends as a Status of the one
-// compile that it was busy with; the next compile starts another worker.
+// Whatever it does - die, hang, answer with rubbish - ends as a Status of the
+// one compile that it was busy with; the next compile starts another worker.
 //
 // Not thread-safe. All calls come from one thread, which lives as long as the
 // worker may (see spawn.h) and has SIGPIPE blocked.
@@ -48,10 +48,10 @@ class WorkerProcess {
   WorkerProcess& operator=(const WorkerProcess&) = delete;
 
   // Sends one request (JSON) and waits for the response, starting a worker when
-  // none runs or when `settings` ask for another program than the one that does.
-  // Unavailable: it could not be started. Aborted: it died. DeadlineExceeded: no
-  // answer in time. DataLoss: an answer outside the protocol. After each of these
-  // no worker runs.
+  // none runs or when `settings` ask for another program than the one that
+  // does. Unavailable: it could not be started. Aborted: it died.
+  // DeadlineExceeded: no answer in time. DataLoss: an answer outside the
+  // protocol. After each of these no worker runs.
   absl::StatusOr<WorkerResponse> Compile(const WorkerSettings& settings,
                                          absl::string_view request);
 

@@ -66,10 +66,9 @@ void ClusterFunction::Run(OpKernelContext* context,
           context->SetStatus(status);
         } else if (static_cast<int>(results->size()) !=
                    context->num_outputs()) {
-          context->SetStatus(absl::InternalError(
-              absl::StrCat("tf_disc: the outlined function gave ",
-                           results->size(), " results, expected ",
-                           context->num_outputs())));
+          context->SetStatus(absl::InternalError(absl::StrCat(
+              "tf_disc: the outlined function gave ", results->size(),
+              " results, expected ", context->num_outputs())));
         } else {
           for (size_t i = 0; i < results->size(); ++i) {
             context->set_output(static_cast<int>(i), (*results)[i]);

@@ -20,10 +20,10 @@ class ClusterFunction {
   explicit ClusterFunction(tensorflow::NameAttrList function)
       : function_(std::move(function)) {}
 
-  // Runs the function on the kernel's inputs, sets the kernel's outputs or status
-  // (TensorFlow's own, unchanged) and calls `done`, perhaps from another thread.
-  // No output of the kernel may be set before. FailedPrecondition as the kernel's
-  // status where it runs without a function library.
+  // Runs the function on the kernel's inputs, sets the kernel's outputs or
+  // status (TensorFlow's own, unchanged) and calls `done`, perhaps from another
+  // thread. No output of the kernel may be set before. FailedPrecondition as
+  // the kernel's status where it runs without a function library.
   void Run(tensorflow::OpKernelContext* context,
            tensorflow::AsyncOpKernel::DoneCallback done);
 

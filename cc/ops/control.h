@@ -44,8 +44,9 @@ struct LaunchSettings {
   int64_t weight_cache_mb = 2048;
 };
 
-// Takes effect for every compile that starts afterwards; what is compiled stays.
-// InvalidArgument names the setting that is out of range; nothing changes then.
+// Takes effect for every compile that starts afterwards; what is compiled
+// stays. InvalidArgument names the setting that is out of range; nothing
+// changes then.
 absl::Status Configure(const LaunchSettings& settings);
 
 // What the launches of this process did, as JSON text (docs/report.md has the

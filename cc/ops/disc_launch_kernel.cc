@@ -1,8 +1,10 @@
-// DiscLaunch on the CPU: a kernel where there is one, else the outlined function.
+// DiscLaunch on the CPU: a kernel where there is one, else the outlined
+// function.
 //
 // No thread ever waits here. The kernel runs on the thread that TensorFlow
 // called on and calls `done` itself; the function and the waiting of mode=sync
-// go on in callbacks. An output is set once, after the last thing that can fail.
+// go on in callbacks. An output is set once, after the last thing that can
+// fail.
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -45,8 +47,8 @@ using Answer = CompileService::Answer;
 
 enum class Mode { kAsync, kSync, kAot };
 
-// Each wait of mode=sync ends with a new kernel or a refusal, so a launch waits at
-// most once a variant; the bound only guards that reasoning.
+// Each wait of mode=sync ends with a new kernel or a refusal, so a launch waits
+// at most once a variant; the bound only guards that reasoning.
 constexpr int kMaxWaits = kMaxVariants + 1;
 
 // What came of trying to run a kernel.
@@ -81,8 +83,8 @@ class DiscLaunchKernel : public AsyncOpKernel {
     OP_REQUIRES_OK(context, context->GetAttr("cluster_id", &cluster_id_));
     OP_REQUIRES_OK(context, context->GetAttr("Tout", &output_types_));
     statistics_ = &ClusterStatistics::Of(cluster_id_);
-    // The function needs none of what follows: a node that the pass wrote wrongly
-    // still gives TensorFlow's results.
+    // The function needs none of what follows: a node that the pass wrote
+    // wrongly still gives TensorFlow's results.
     const absl::Status status = ReadRules(context);
     if (!status.ok()) {
       unusable_ = absl::StrCat("the node is malformed: ", status.message());
@@ -162,8 +164,8 @@ class DiscLaunchKernel : public AsyncOpKernel {
     }
   }
 
-  // Runs the first variant whose guards hold. Holds variables' locks at most until
-  // it returns.
+  // Runs the first variant whose guards hold. Holds variables' locks at most
+  // until it returns.
   Attempt TryKernels(OpKernelContext* context) {
     Attempt attempt;
     LaunchInputs inputs;
@@ -322,7 +324,9 @@ class DiscLaunchKernel : public AsyncOpKernel {
     }
     attempt->record = record;
     attempt->known_variants = known_variants;
-    if (known_variants == 0) attempt->reason = "compiling";
+    if (known_variants == 0) {
+      attempt->reason = may_compile ? "compiling" : "loading";
+    }
     if (answer != Answer::kWanted) return;
     absl::StatusOr<ClusterFile> file =
         MakeClusterFile(context, rules_->Describe(tensors));
@@ -339,8 +343,8 @@ class DiscLaunchKernel : public AsyncOpKernel {
     request.may_compile = may_compile;
     const std::string dump_dir = service.settings()->dump_dir;
     if (dump_dir.empty() || !may_compile) return;
-    absl::StatusOr<std::string> folder = WriteLaunchDump(
-        dump_dir, cluster_id_, request.cluster_json, tensors);
+    absl::StatusOr<std::string> folder =
+        WriteLaunchDump(dump_dir, cluster_id_, request.cluster_json, tensors);
     if (folder.ok()) {
       request.dump_folder = *std::move(folder);
     } else {
@@ -373,7 +377,8 @@ class DiscLaunchKernel : public AsyncOpKernel {
         attempt.record, attempt.known_variants, std::move(attempt.request),
         [this, waiter, waits] {
           if (!waiter->Claim()) return;
-          // Not on the compile thread: the next compile would wait for this run.
+          // Not on the compile thread: the next compile would wait for this
+          // run.
           const auto& runner = *waiter->context->runner();
           runner([this, waiter, waits] { Resume(waiter.get(), waits); });
         });

@@ -48,9 +48,9 @@ absl::StatusOr<std::string> WriteLaunchDump(
       WriteFile(absl::StrCat(folder, "/cluster.json"), cluster_json);
   for (size_t i = 0; i < inputs.size() && status.ok(); ++i) {
     const absl::StatusOr<std::string> npy = EncodeNpy(*inputs[i]);
-    status = npy.ok() ? WriteFile(absl::StrCat(folder, "/input_", i, ".npy"),
-                                  *npy)
-                      : npy.status();
+    status = npy.ok()
+                 ? WriteFile(absl::StrCat(folder, "/input_", i, ".npy"), *npy)
+                 : npy.status();
   }
   if (!status.ok()) return status;
   return folder;

@@ -1,4 +1,5 @@
-// The folder of one compile: what tf-disc replay needs to run the cluster again.
+// The folder of one compile: what tf-disc replay needs to run the cluster
+// again.
 #ifndef TF_DISC_CC_OPS_LAUNCH_DUMP_H_
 #define TF_DISC_CC_OPS_LAUNCH_DUMP_H_
 

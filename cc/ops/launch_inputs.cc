@@ -44,9 +44,9 @@ absl::Status LaunchInputs::ResolveVariables(OpKernelContext* context,
     of_input.push_back(variable.get());
     variables_.push_back(std::move(variable));
   }
-  // Each lock once, in the order of their addresses as TensorFlow takes several:
-  // two inputs may be the same variable, and a second shared lock of one mutex
-  // waits for ever when a writer came in between.
+  // Each lock once, in the order of their addresses as TensorFlow takes
+  // several: two inputs may be the same variable, and a second shared lock of
+  // one mutex waits for ever when a writer came in between.
   std::vector<Var*> unique = of_input;
   std::sort(unique.begin(), unique.end(),
             [](Var* a, Var* b) { return a->mu() < b->mu(); });
@@ -69,8 +69,7 @@ absl::Status LaunchInputs::ResolveVariables(OpKernelContext* context,
         std::find(unique.begin(), unique.end(), of_input[k]) - unique.begin();
     if (!values[position]->IsInitialized()) {
       return absl::FailedPreconditionError(absl::StrCat(
-          "variable \"",
-          tensorflow::HandleFromInput(context, inputs[k]).name(),
+          "variable \"", tensorflow::HandleFromInput(context, inputs[k]).name(),
           "\" has no value"));
     }
     tensors_[inputs[k]] = values[position];

@@ -36,8 +36,8 @@ std::string Mismatch(const Manifest& manifest,
   for (size_t i = 0; i < output_types.size(); ++i) {
     if (manifest.outputs[i].dtype != DiscDtype(output_types[i])) {
       return absl::StrCat("the kernel gives ",
-                          AbiDtypeName(manifest.outputs[i].dtype), " as output ",
-                          i, ", the node has ",
+                          AbiDtypeName(manifest.outputs[i].dtype),
+                          " as output ", i, ", the node has ",
                           tensorflow::DataTypeString(output_types[i]));
     }
   }

@@ -1,5 +1,5 @@
-// One signature as one DiscLaunch node knows it: the process's record of it, and
-// what this node remembers between launches.
+// One signature as one DiscLaunch node knows it: the process's record of it,
+// and what this node remembers between launches.
 #ifndef TF_DISC_CC_OPS_NODE_SIGNATURE_H_
 #define TF_DISC_CC_OPS_NODE_SIGNATURE_H_
 
@@ -35,21 +35,22 @@ class NodeSignature {
     std::string mismatch;  // why this node cannot run it; empty = it can
   };
   // `i` < record->num_variants(). `inputs`: of any launch of this signature.
-  const Variant& variant(
-      int i, absl::Span<const tensorflow::Tensor* const> inputs,
-      absl::Span<const tensorflow::DataType> output_types);
+  const Variant& variant(int i,
+                         absl::Span<const tensorflow::Tensor* const> inputs,
+                         absl::Span<const tensorflow::DataType> output_types);
 
  private:
   std::array<Variant, kMaxVariants> variants_;
 };
 
-// The signatures that one node has met, by the bytes of SignatureRules::AppendKey.
-// Thread-safe; entries live as long as the table.
+// The signatures that one node has met, by the bytes of
+// SignatureRules::AppendKey. Thread-safe; entries live as long as the table.
 class NodeSignatureTable {
  public:
   // Null if there is none.
   NodeSignature* Find(absl::string_view key) const;
-  // Adds one, unless another thread did meanwhile. Returns the one in the table.
+  // Adds one, unless another thread did meanwhile. Returns the one in the
+  // table.
   NodeSignature* Add(absl::string_view key,
                      std::unique_ptr<NodeSignature> signature);
   size_t size() const;

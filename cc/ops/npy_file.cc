@@ -40,12 +40,11 @@ absl::string_view NumpyType(tensorflow::DataType dtype) {
 absl::StatusOr<std::string> EncodeNpy(const tensorflow::Tensor& tensor) {
   const absl::string_view type = NumpyType(tensor.dtype());
   if (type.empty()) {
-    return absl::UnimplementedError(
-        absl::StrCat(tensorflow::DataTypeString(tensor.dtype()),
-                     " has no .npy form"));
+    return absl::UnimplementedError(absl::StrCat(
+        tensorflow::DataTypeString(tensor.dtype()), " has no .npy form"));
   }
-  std::string header =
-      absl::StrCat("{'descr': '", type, "', 'fortran_order': False, 'shape': (");
+  std::string header = absl::StrCat("{'descr': '", type,
+                                    "', 'fortran_order': False, 'shape': (");
   for (int d = 0; d < tensor.dims(); ++d) {
     absl::StrAppend(&header, tensor.dim_size(d), ",");
   }

@@ -23,8 +23,7 @@ class TensorHold : public BufferHold {
     const TensorBuffer* buffer = tensorflow::DMAHelper::buffer(&tensor_);
     // A slice has a buffer of its own that refers to the whole one.
     TensorBuffer* root = const_cast<TensorBuffer*>(buffer)->root_buffer();
-    return buffer->RefCountIsOne() &&
-           (root == buffer || root->RefCountIsOne());
+    return buffer->RefCountIsOne() && (root == buffer || root->RefCountIsOne());
   }
 
  private:
@@ -87,19 +86,18 @@ void TensorFlowHost::Schedule(std::function<void()> fn) {
 absl::StatusOr<void*> TensorFlowHost::AllocateOutput(
     int index, disc_dtype dtype, absl::Span<const int64_t> dims) {
   if (index < 0 || index >= context_->num_outputs()) {
-    return absl::InternalError(
-        absl::StrCat("the kernel has output ", index, ", the node has ",
-                     context_->num_outputs()));
+    return absl::InternalError(absl::StrCat("the kernel has output ", index,
+                                            ", the node has ",
+                                            context_->num_outputs()));
   }
   const DataType type = context_->expected_output_dtype(index);
   if (DiscDtype(type) != dtype) {
-    return absl::InternalError(
-        absl::StrCat("output ", index, " of the kernel is not ",
-                     tensorflow::DataTypeString(type)));
+    return absl::InternalError(absl::StrCat("output ", index,
+                                            " of the kernel is not ",
+                                            tensorflow::DataTypeString(type)));
   }
   tensorflow::TensorShape shape;
-  absl::Status status =
-      tensorflow::TensorShape::BuildTensorShape(dims, &shape);
+  absl::Status status = tensorflow::TensorShape::BuildTensorShape(dims, &shape);
   if (status.ok()) {
     status = context_->allocate_temp(type, shape, &outputs_[index],
                                      context_->output_alloc_attr(index));
@@ -115,8 +113,7 @@ absl::StatusOr<void*> TensorFlowHost::AllocateTemporary(int64_t bytes) {
       tensorflow::TensorShape::BuildTensorShape({bytes}, &shape);
   Tensor temporary;
   if (status.ok()) {
-    status =
-        context_->allocate_temp(tensorflow::DT_UINT8, shape, &temporary);
+    status = context_->allocate_temp(tensorflow::DT_UINT8, shape, &temporary);
   }
   if (!status.ok()) return status;
   void* data = tensorflow::DMAHelper::base(&temporary);
