@@ -69,10 +69,16 @@ absl::StatusOr<std::unique_ptr<const DnnlLibrary>> Load(
         "_" #name;
   TF_DISC_DNNL_ENTRY_POINTS(TF_DISC_DNNL_RESOLVE)
 #undef TF_DISC_DNNL_RESOLVE
-  if (!Resolve(handle, "omp_set_num_threads", &library->omp_set_num_threads)) {
+  // The OpenMP that answers oneDNN's own calls. Bound at dlopen, and the
+  // process's global scope came first: PyTorch, for one, opens its OpenMP with
+  // RTLD_GLOBAL. Setting the count of another copy would set nothing.
+  void* const omp = dlsym(RTLD_DEFAULT, "omp_set_num_threads") != nullptr
+                        ? RTLD_DEFAULT
+                        : handle;
+  if (!Resolve(omp, "omp_set_num_threads", &library->omp_set_num_threads)) {
     missing = "omp_set_num_threads";
   }
-  if (!Resolve(handle, "omp_get_max_threads", &library->omp_get_max_threads)) {
+  if (!Resolve(omp, "omp_get_max_threads", &library->omp_get_max_threads)) {
     missing = "omp_get_max_threads";
   }
   if (missing != nullptr) {

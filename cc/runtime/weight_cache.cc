@@ -19,19 +19,21 @@ constexpr int kConstantHead = 3;
 
 constexpr int64_t kHugePageBytes = int64_t{2} << 20;
 
-int64_t RoundUp(int64_t value, int64_t multiple) {
-  return (value + multiple - 1) / multiple * multiple;
-}
-
 void* AllocatePacked(int64_t size_bytes) {
-  // Kernels stream weights: large ones are worth large pages.
-  const int64_t align = size_bytes >= kHugePageBytes ? kHugePageBytes : 64;
-  const size_t bytes =
-      static_cast<size_t>(RoundUp(std::max<int64_t>(size_bytes, 1), align));
-  void* const data = std::aligned_alloc(static_cast<size_t>(align), bytes);
-  // Only advice: without large pages everything is as it was.
-  if (data != nullptr && align == kHugePageBytes) {
-    (void)madvise(data, bytes, MADV_HUGEPAGE);
+  // Kernels stream weights: large ones are worth large pages, but for a tail
+  // that would fill only a part of one.
+  const bool is_large = size_bytes >= kHugePageBytes;
+  void* data = nullptr;
+  if (posix_memalign(&data, is_large ? kHugePageBytes : 64,
+                     static_cast<size_t>(std::max<int64_t>(size_bytes, 1))) !=
+      0) {
+    return nullptr;
+  }
+  if (is_large) {
+    // Only advice: without large pages everything is as it was.
+    (void)madvise(
+        data, static_cast<size_t>(size_bytes / kHugePageBytes * kHugePageBytes),
+        MADV_HUGEPAGE);
   }
   return data;
 }

@@ -108,7 +108,10 @@ TEST(OneCompileRunsEverySize) {
       CheckRows(host, x, *w, b, rows);
     }
   }
-  EXPECT(WeightCache::Global().counters().hits >= 8);
+  // Without AVX-512 oneDNN has no packed layout.
+  if ((*PackedGemm::Get(kN, kK, DISC_F32))->can_pack()) {
+    EXPECT(WeightCache::Global().counters().hits >= 8);
+  }
   WeightCache::Global().Clear();
 }
 

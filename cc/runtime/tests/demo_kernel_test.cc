@@ -157,7 +157,9 @@ TEST(OneExecutableRunsEverySize) {
     }
     EXPECT_EQ(CountThreads(), threads_before);
   }
-  EXPECT(WeightCache::Global().counters().packs >= 1);
+  // Without AVX-512 oneDNN has no packed layout.
+  const bool can_pack = executable->gemms()[0]->can_pack();
+  EXPECT_EQ(WeightCache::Global().counters().packs >= 1, can_pack);
   WeightCache::Global().Clear();
 }
 
