@@ -239,6 +239,13 @@ class Writer {
       const absl::Status status = WriteValues(input.value, &json_);
       if (!status.ok()) return status;
     }
+    if (!for_key_ && input.kind == InputKind::kTensor &&
+        (input.value.dtype() == tensorflow::DT_INT32 ||
+         input.value.dtype() == tensorflow::DT_INT64)) {
+      json_.Key("values");
+      const absl::Status status = WriteValues(input.value, &json_);
+      if (!status.ok()) return status;
+    }
     json_.EndObject();
     return absl::OkStatus();
   }

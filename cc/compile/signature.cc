@@ -16,6 +16,10 @@ using ::tensorflow::Tensor;
 // pass that must not make keys of megabytes.
 constexpr int64_t kMaxConstBytes = 4096;
 
+// Integer inputs up to this many elements may say sizes; their values go to the
+// compiler as hints.
+constexpr int64_t kMaxSizeValues = 64;
+
 absl::Status CheckIndices(absl::Span<const int32_t> indices, int64_t num_inputs,
                           absl::string_view attribute) {
   for (int32_t index : indices) {
@@ -183,7 +187,14 @@ std::vector<ClusterInput> SignatureRules::Describe(
     } else {
       described.dims.assign(input.dims(), -1);
     }
-    if (rule.kind == InputKind::kConst) described.value = input;
+    const bool may_say_sizes =
+        rule.kind == InputKind::kTensor && input.dims() <= 1 &&
+        input.NumElements() <= kMaxSizeValues &&
+        (input.dtype() == tensorflow::DT_INT32 ||
+         input.dtype() == tensorflow::DT_INT64);
+    if (rule.kind == InputKind::kConst || may_say_sizes) {
+      described.value = input;
+    }
   }
   return result;
 }

@@ -29,7 +29,7 @@ struct ClusterInput {
   tensorflow::DataType dtype = tensorflow::DT_INVALID;  // a variable's own
   std::vector<int64_t> dims;   // -1 where it is no part of the signature
   std::vector<int64_t> sizes;  // of the call that asked
-  tensorflow::Tensor value;    // kConst only
+  tensorflow::Tensor value;    // kConst; small integer kTensor: hints
 };
 
 // What the attributes of one DiscLaunch node say about its inputs. Immutable,
