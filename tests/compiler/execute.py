@@ -27,7 +27,15 @@ PARALLEL_FOR = c.CFUNCTYPE(
     c.c_int32, c.c_void_p, c.c_int32, c.c_void_p, c.c_void_p, c.c_int64, c.c_int64, c.c_int64
 )
 GEMM_PACKED = c.CFUNCTYPE(
-    c.c_int32, c.c_void_p, c.c_int32, c.c_int32, c.c_int64, c.c_void_p, c.c_int64, c.c_void_p, c.c_int64
+    c.c_int32,
+    c.c_void_p,
+    c.c_int32,
+    c.c_int32,
+    c.c_int64,
+    c.c_void_p,
+    c.c_int64,
+    c.c_void_p,
+    c.c_int64,
 )
 GEMM_DENSE = c.CFUNCTYPE(
     c.c_int32, c.c_void_p, c.c_int32, c.c_int32, c.c_int32, c.c_int32, c.c_int64, c.c_int64, c.c_int64,
@@ -82,9 +90,7 @@ class Program:
         self.facts = [line.split() for line in artifact.manifest.splitlines()]
         self.guards = [line for line in artifact.manifest.splitlines() if line.startswith("guard ")]
         self.outputs = [(f[2], int(f[3])) for f in self.facts if f[0] == "output"]
-        self.gemms = [
-            dict(part.split("=") for part in f[2:]) for f in self.facts if f[0] == "gemm"
-        ]
+        self.gemms = [dict(part.split("=") for part in f[2:]) for f in self.facts if f[0] == "gemm"]
         self.num_sizes = next(int(f[1]) for f in self.facts if f[0] == "sizes")
         self.slots = slots
         machine = llvm.Target.from_default_triple().create_target_machine(jit=True)
@@ -186,7 +192,9 @@ def host_target() -> str:
     return "x86-64-v4" if wide else "x86-64-v3"
 
 
-def cluster_input(name: str, array: Any, kind: str = "tensor", known: Sequence[int | None] | None = None) -> Mapping[str, Any]:
+def cluster_input(
+    name: str, array: Any, kind: str = "tensor", known: Sequence[int | None] | None = None
+) -> Mapping[str, Any]:
     """One input of a cluster file, with the sizes (and small integer values) of an array."""
     array = np.asarray(array)
     fixed = kind in ("weight", "const")
@@ -194,7 +202,11 @@ def cluster_input(name: str, array: Any, kind: str = "tensor", known: Sequence[i
         "name": name,
         "dtype": NAMES[array.dtype],
         "kind": kind,
-        "dims": list(array.shape) if fixed else list(known) if known is not None else [None] * array.ndim,
+        "dims": list(array.shape)
+        if fixed
+        else list(known)
+        if known is not None
+        else [None] * array.ndim,
         "sizes": list(array.shape),
     }
     if kind == "const":

@@ -96,7 +96,9 @@ def cases() -> Iterator[Any]:
     for op, rule in sorted(RULES.items()):
         for i, example in enumerate(rule.examples):
             for known in (False, True):
-                yield pytest.param(rule, example, known, id=f"{op}-{i}-{'known' if known else 'any'}")
+                yield pytest.param(
+                    rule, example, known, id=f"{op}-{i}-{'known' if known else 'any'}"
+                )
 
 
 def compile_example(rule: OpRule, example: Example, arrays: list[Any], known: bool) -> Program:
@@ -119,7 +121,13 @@ def compile_example(rule: OpRule, example: Example, arrays: list[Any], known: bo
         count = len(args)
     node = {"name": "node", "op": rule.op, "inputs": names, "attrs": attrs}
     outputs = [f"node:{k}" for k in range(count)]
-    cluster = {"version": 1, "name": "example", "inputs": inputs, "nodes": [node], "outputs": outputs}
+    cluster = {
+        "version": 1,
+        "name": "example",
+        "inputs": inputs,
+        "nodes": [node],
+        "outputs": outputs,
+    }
     return Program(compile_cluster(cluster, target=host_target()))
 
 

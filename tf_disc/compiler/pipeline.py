@@ -99,7 +99,8 @@ def compile_cluster(
     stages.done("groups", lambda: describe_groups(graph, groups, memory))
     weights = {i.value for i in graph.inputs if i.kind == "weight"}
     kernels = [
-        KernelBuilder(group, inlined, memory.stores[i], weights).build() for i, group in enumerate(groups)
+        KernelBuilder(group, inlined, memory.stores[i], weights).build()
+        for i, group in enumerate(groups)
     ]
     stages.done("loops", lambda: "\n".join(kernel_text(k) for k in kernels))
     program, tasks, gemms = _emit_module(graph, memory, kernels, target)
@@ -134,7 +135,11 @@ def describe_groups(graph: Graph, groups: list[Group], memory: Memory) -> str:
             value = op.result
             mark = "tile" if op in group.tiles else group.levels.get(value, "")
             place = memory.places.get(value)
-            stored = f" -> {place.kind} {place.offset or place.index}" if value in memory.stores[i] and place else ""
+            stored = (
+                f" -> {place.kind} {place.offset or place.index}"
+                if value in memory.stores[i] and place
+                else ""
+            )
             lines.append(f"  {mark:5} {op.name}: {value.type}{stored}")
     return "\n".join(lines) + "\n"
 
@@ -223,7 +228,9 @@ def _spell(graph: Graph, text: str) -> str:
         item = graph.inputs[source.input].name
         word = f"dim({source.index})" if source.kind == "dim" else f"[{source.index}]"
         parts = text.split(name)
-        text = f"{item}.{word}".join(parts) if word.startswith("dim") else f"{item}{word}".join(parts)
+        text = (
+            f"{item}.{word}".join(parts) if word.startswith("dim") else f"{item}{word}".join(parts)
+        )
     return text
 
 

@@ -88,7 +88,10 @@ def main() -> int:
     try:
         serve(sys.stdin.buffer, out)
     except (ValueError, BrokenPipeError) as e:
-        print(f"tf_disc compile worker: {e}; it ends, and the next compile starts another", file=sys.stderr)
+        print(
+            f"tf_disc compile worker: {e}; it ends, and the next compile starts another",
+            file=sys.stderr,
+        )
         return 1
     return 0
 

@@ -19,7 +19,13 @@ FRAME = {
 FRAME_BYTES = 96
 
 #: Byte offsets of the fields of disc_imports.
-IMPORTS = {"abi_version": 0, "size_bytes": 4, "parallel_for": 8, "gemm_packed": 16, "gemm_dense": 24}
+IMPORTS = {
+    "abi_version": 0,
+    "size_bytes": 4,
+    "parallel_for": 8,
+    "gemm_packed": 16,
+    "gemm_dense": 24,
+}
 IMPORTS_BYTES = 32
 
 #: Byte offsets of the fields of disc_tensor.

@@ -63,7 +63,9 @@ class CoordinateMath:
         if known == 0:
             return self.constant(0)
         if a.base is not None and (a.step == 0 or known is not None):
-            return Coordinate(self.b.int_op("imul", a.base, by), a.step * (known or 0) if a.step else 0)
+            return Coordinate(
+                self.b.int_op("imul", a.base, by), a.step * (known or 0) if a.step else 0
+            )
         return Coordinate(None, 0, self.b.int_op("imul", self.vector(a), by))
 
     def divide(self, a: Coordinate, by: Value) -> tuple[Coordinate, Coordinate]:

@@ -307,7 +307,9 @@ class TaskEmitter:
             chunk = width * UNROLL
             middle = self.b.add(low, self.b.and_(span, ir.Constant(I64, -chunk)))
             copies = sums * UNROLL
-            found = self._counted(region, low, middle, ir.Constant(I64, chunk), copies, UNROLL, width)
+            found = self._counted(
+                region, low, middle, ir.Constant(I64, chunk), copies, UNROLL, width
+            )
             parts = [found[u * len(sums) : (u + 1) * len(sums)] for u in range(UNROLL)]
             joined = parts[0]
             for part in parts[1:]:
@@ -339,7 +341,7 @@ class TaskEmitter:
         after = self.b.block
         self.b.branch(done)
         self.b.position_at_end(done)
-        result = []
+        result: list[ir.Value] = []
         for old, new in zip(sums, nexts, strict=True):
             phi = self.b.phi(old.type)
             phi.add_incoming(old, before)
@@ -387,14 +389,29 @@ class TaskEmitter:
             ir.Constant(I32, int(op.attrs["transpose_a"])),
             ir.Constant(I32, int(op.attrs["transpose_b"])),
         ]
-        types: list[ir.Type] = [PTR, I32, I32, I32, I32, I64, I64, I64, PTR, I64, PTR, I64, PTR, I64]
+        types: list[ir.Type] = [
+            PTR,
+            I32,
+            I32,
+            I32,
+            I32,
+            I64,
+            I64,
+            I64,
+            PTR,
+            I64,
+            PTR,
+            I64,
+            PTR,
+            I64,
+        ]
         self._import("gemm_dense", types, [self.frame, *flags, *values])
 
 
 _INDEX_OPS = {"iadd": "add", "isub": "sub", "imul": "mul", "idiv": "udiv", "imod": "urem"}
 
 
-class Opaque:
+class Opaque(ir.Value):
     """A global or a function as an operand of plain pointer type; llvmlite would print its typed one."""
 
     def __init__(self, value: ir.Value) -> None:
@@ -403,30 +420,22 @@ class Opaque:
 
     def get_reference(self) -> str:
         """The operand as text."""
-        reference: str = self._value.get_reference()
-        return reference
+        return self._value.get_reference()
+
+
+class _FunctionPointer(Opaque):
+    """What llvmlite's call instruction asks of a callee, for a plain pointer."""
+
+    def __init__(self, type_: ir.FunctionType, pointer: ir.Value) -> None:
+        super().__init__(pointer)
+        self.function_type = type_
 
 
 def call_pointer(
     builder: ir.IRBuilder, type_: ir.FunctionType, pointer: ir.Value, args: list[ir.Value]
 ) -> ir.Value:
     """Calls a function through a pointer."""
-    cast = _FunctionPointer(type_, pointer)
-    return builder.call(cast, args)  # type: ignore[arg-type]
-
-
-class _FunctionPointer:
-    """What llvmlite's call instruction asks of a callee, for a plain pointer."""
-
-    def __init__(self, type_: ir.FunctionType, pointer: ir.Value) -> None:
-        self.function_type = type_
-        self.type = PTR
-        self._pointer = pointer
-
-    def get_reference(self) -> str:
-        """The callee as text."""
-        reference: str = self._pointer.get_reference()
-        return reference
+    return builder.call(_FunctionPointer(type_, pointer), args)
 
 
 def _suffix(dtype: str) -> str:

@@ -7,7 +7,16 @@ from dataclasses import dataclass
 from llvmlite import ir
 
 from tf_disc.compiler.codegen import abi
-from tf_disc.compiler.codegen.emit_llvm import I8, I32, I64, PTR, Opaque, call_pointer, field, memory_type
+from tf_disc.compiler.codegen.emit_llvm import (
+    I8,
+    I32,
+    I64,
+    PTR,
+    Opaque,
+    call_pointer,
+    field,
+    memory_type,
+)
 from tf_disc.compiler.codegen.kernel import TILE_ROWS, Kernel
 from tf_disc.compiler.codegen.memory import Memory, Place
 from tf_disc.compiler.errors import InternalError
@@ -86,7 +95,9 @@ class HostProgram:
         sizes = field(b, frame, abi.FRAME["sizes"], PTR)
         dims = DimEmitter(b)
         for name, source in self.graph.symbols.items():
-            tensor = b.gep(inputs, [ir.Constant(I64, source.input * abi.TENSOR_BYTES)], source_etype=I8)
+            tensor = b.gep(
+                inputs, [ir.Constant(I64, source.input * abi.TENSOR_BYTES)], source_etype=I8
+            )
             if source.kind == "dim":
                 array = field(b, tensor, abi.TENSOR["dims"], PTR)
                 dims.symbols[name] = field(b, array, 8 * source.index, I64)
@@ -181,7 +192,7 @@ class HostProgram:
                 place: Place = self.memory.places[value]
                 if place.kind == "input":
                     at = place.index * abi.TENSOR_BYTES + abi.TENSOR["data"]
-                    pointer = field(b, inputs, at, PTR)
+                    pointer: ir.Value = field(b, inputs, at, PTR)
                 elif place.kind == "output":
                     pointer = field(b, outputs, 8 * place.index, PTR)
                 elif place.kind == "const":

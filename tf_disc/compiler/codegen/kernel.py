@@ -138,7 +138,9 @@ class KernelBuilder:
             return tuple(self.math.split(row, [self.size(d) for d in dims]))
         cut = splits(tuple(dims), self.rows)
         if cut is None or self.column is None:
-            raise InternalError(f"shape {[str(d) for d in dims]} has no cut after {self.rows} elements")
+            raise InternalError(
+                f"shape {[str(d) for d in dims]} has no cut after {self.rows} elements"
+            )
         return (
             *self.math.split(row, [self.size(d) for d in dims[:cut]]),
             *self.math.split(self.column, [self.size(d) for d in dims[cut:]]),
@@ -174,7 +176,9 @@ class KernelBuilder:
         if value in self.members:
             assert op is not None
             if place != self.group.levels[value]:
-                raise InternalError(f"{op.name} of this group is read at another place than its own")
+                raise InternalError(
+                    f"{op.name} of this group is read at another place than its own"
+                )
             if value in self.reduced:
                 return self.reduced[value]
             if value in self.kept_ready:
@@ -277,10 +281,10 @@ class KernelBuilder:
                 inner[p] = outer[i]
         elif op.name == "slice":
             inner = [
-                self.math.add(
-                    Coordinate(self.size(begin)), self.math.mul(c, self.b.index(stride))
+                self.math.add(Coordinate(self.size(begin)), self.math.mul(c, self.b.index(stride)))
+                for c, begin, stride in zip(
+                    outer, op.attrs["begin"], op.attrs["strides"], strict=True
                 )
-                for c, begin, stride in zip(outer, op.attrs["begin"], op.attrs["strides"], strict=True)
             ]
         else:
             raise InternalError(f"{op.name} is not an index map")
@@ -456,7 +460,13 @@ class KernelBuilder:
             self._rows(begin, end)
             count, grain = self.rows, as_dim(1)
         return Kernel(
-            self.group.name, self.b.body, self.arguments, count, grain, self._item_cost(), self.scratch
+            self.group.name,
+            self.b.body,
+            self.arguments,
+            count,
+            grain,
+            self._item_cost(),
+            self.scratch,
         )
 
     def _item_cost(self) -> Dim:
@@ -494,7 +504,8 @@ class KernelBuilder:
             self.kept[value] = self._scratch(self.columns * ITEM_BYTES[value.dtype])
         tile = self.size(TILE_ROWS)
         self.tile_pointers = [
-            self._scratch(TILE_ROWS * self.columns * ITEM_BYTES[op.result.dtype]) for op in self.group.tiles
+            self._scratch(TILE_ROWS * self.columns * ITEM_BYTES[op.result.dtype])
+            for op in self.group.tiles
         ]
         (start,) = self.b.open([LoopType("i64")])
         self.tile_start = start
@@ -534,7 +545,9 @@ class KernelBuilder:
         level = self.group.levels[value]
         at = self.position(level)
         assert at.base is not None
-        self.b.effect("store", [self.buffer(value), at.base, self.evaluate(value, level)], lanes=level == FULL)
+        self.b.effect(
+            "store", [self.buffer(value), at.base, self.evaluate(value, level)], lanes=level == FULL
+        )
 
     def _phases(self, depth: dict[Value, int], kept: list[Value]) -> None:
         self.reduced = {}
@@ -545,7 +558,9 @@ class KernelBuilder:
         for phase in range(last + 1):
             now = [op for op in reductions if depth[op.result] - 1 == phase]
             keep = [v for v in kept if depth[v] == phase]
-            store = [op.result for op in full if op.result in self.stores and depth[op.result] == phase]
+            store = [
+                op.result for op in full if op.result in self.stores and depth[op.result] == phase
+            ]
             if now or keep or store:
                 self._phase(now, keep, store)
             self.kept_ready |= set(keep)
@@ -567,7 +582,9 @@ class KernelBuilder:
         for kind, op, acc in zip(kinds, reductions, partial, strict=True):
             element = self.evaluate(op.operands[0], FULL)
             results.append(
-                self.b.pure(COMBINE[kind], [acc, element], LoopType(op.result.dtype, True), deepest=True)
+                self.b.pure(
+                    COMBINE[kind], [acc, element], LoopType(op.result.dtype, True), deepest=True
+                )
             )
         for value in store:
             self._store(value)
@@ -609,9 +626,13 @@ def product_kernel(k: KernelBuilder, begin: Value, end: Value) -> Kernel:
     if is_weight_product(op, k.weights):
         m, n = op.result.dims
         (start,) = k.b.open([LoopType("i64")])
-        rows = k.b.pure("imin", [k.b.int_op("isub", end, start), k.size(TILE_ROWS)], LoopType("i64"))
+        rows = k.b.pure(
+            "imin", [k.b.int_op("isub", end, start), k.size(TILE_ROWS)], LoopType("i64")
+        )
         step = k.b.int_op("imul", k.size(n), k.b.index(ITEM_BYTES[op.result.dtype]))
-        c = k.b.pure("ptradd", [k.buffer(op.result), k.b.int_op("imul", start, step)], LoopType("ptr"))
+        c = k.b.pure(
+            "ptradd", [k.buffer(op.result), k.b.int_op("imul", start, step)], LoopType("ptr")
+        )
         k.gemm_packed(op, start, rows, c)
         k.b.close("tile_for", [begin, end, k.size(TILE_ROWS)], [])
         cost = op.operands[0].dims[-1] * n * 2 // 100 + 10
@@ -620,19 +641,28 @@ def product_kernel(k: KernelBuilder, begin: Value, end: Value) -> Kernel:
     out_dims, out_strides = [as_dim(1)] * len(perm), [as_dim(1)] * len(perm)
     for i, stride in enumerate(row_major(op.result.dims)):
         out_dims[perm[i]], out_strides[perm[i]] = op.result.dims[i], stride
-    a, b = _matrix(op.operands[0], op.attrs["transpose_a"]), _matrix(op.operands[1], op.attrs["transpose_b"])
+    a, b = (
+        _matrix(op.operands[0], op.attrs["transpose_a"]),
+        _matrix(op.operands[1], op.attrs["transpose_b"]),
+    )
     m, n, inner = out_dims[-2], out_dims[-1], a.dims[-1]
     batch = out_dims[:-2]
     blocked = not [d for d in batch if not d.is_one]
     (item,) = k.b.open([LoopType("i64")])
     sizes = [k.size(d) for d in batch]
-    where = k.math.split(Coordinate(item), sizes) if not blocked else [k.math.constant(0)] * len(batch)
+    where = (
+        k.math.split(Coordinate(item), sizes) if not blocked else [k.math.constant(0)] * len(batch)
+    )
     row = k.b.int_op("imul", item, k.b.index(DENSE_ROWS)) if blocked else k.b.index(0)
     rows = k.size(m)
     if blocked:
-        rows = k.b.pure("imin", [k.b.int_op("isub", rows, row), k.b.index(DENSE_ROWS)], LoopType("i64"))
+        rows = k.b.pure(
+            "imin", [k.b.int_op("isub", rows, row), k.b.index(DENSE_ROWS)], LoopType("i64")
+        )
 
-    def pointer(base: Value, offset: Dim, strides: Sequence[Dim], dtype: str, at_row: Value) -> Value:
+    def pointer(
+        base: Value, offset: Dim, strides: Sequence[Dim], dtype: str, at_row: Value
+    ) -> Value:
         at = k.math.linear(
             [*where, Coordinate(at_row)], [k.size(s) for s in (*strides[:-2], strides[-2])]
         )
@@ -670,7 +700,10 @@ def _matrix(value: Value, transposed: bool) -> View:
         return view
     dims, strides = view.dims, view.strides
     return View(
-        view.base, view.offset, (*dims[:-2], dims[-1], dims[-2]), (*strides[:-2], strides[-1], strides[-2])
+        view.base,
+        view.offset,
+        (*dims[:-2], dims[-1], dims[-2]),
+        (*strides[:-2], strides[-1], strides[-2]),
     )
 
 

@@ -50,13 +50,24 @@ class LoopBuilder:
         self.depth: dict[Value, int] = {}
 
     def pure(
-        self, name: str, operands: Sequence[Value], type_: LoopType, *, deepest: bool = False, **attrs: Any
+        self,
+        name: str,
+        operands: Sequence[Value],
+        type_: LoopType,
+        *,
+        deepest: bool = False,
+        **attrs: Any,
     ) -> Value:
         """An op without effects: reused where an equal one is in scope. `deepest` keeps it where it is asked for."""
         depth = max((self.depth[v] for v in operands), default=0)
         if deepest:
             depth = len(self.scopes) - 1
-        key = (name, tuple(id(v) for v in operands), str(type_), tuple(sorted(attrs.items(), key=str)))
+        key = (
+            name,
+            tuple(id(v) for v in operands),
+            str(type_),
+            tuple(sorted(attrs.items(), key=str)),
+        )
         for scope in self.scopes[depth::-1] if deepest else [self.scopes[depth]]:
             if key in scope.memo:
                 return scope.memo[key]
@@ -129,7 +140,9 @@ class LoopBuilder:
             self.depth[a] = len(self.scopes) - 1
         return block.args
 
-    def close(self, name: str, operands: Sequence[Value], results: Sequence[Value], **attrs: Any) -> list[Value]:
+    def close(
+        self, name: str, operands: Sequence[Value], results: Sequence[Value], **attrs: Any
+    ) -> list[Value]:
         """Ends the region as the body of a loop over operands (lo, hi, init…); gives the loop's results."""
         region = self.scopes.pop().block
         region.ops.append(Op("yield", list(results), []))

@@ -59,7 +59,9 @@ def plan_memory(graph: Graph, groups: list[Group], inlined: set[Op]) -> Memory:
                 for value in _deep_sources(operand, inlined):
                     if home[value] != i:
                         last[value] = i
-    places: dict[Value, Place] = {item.value: Place("input", i) for i, item in enumerate(graph.inputs)}
+    places: dict[Value, Place] = {
+        item.value: Place("input", i) for i, item in enumerate(graph.inputs)
+    }
     for op in graph.ops:
         if op.name == "const":
             places[op.result] = Place("const")
@@ -89,7 +91,12 @@ def plan_memory(graph: Graph, groups: list[Group], inlined: set[Op]) -> Memory:
         # A place is free once the last group that reads it has run.
         for value, reader in last.items():
             place = places.get(value)
-            if reader == i and place is not None and place.kind == "arena" and place.offset is not None:
+            if (
+                reader == i
+                and place is not None
+                and place.kind == "arena"
+                and place.offset is not None
+            ):
                 size = (value.tensor.num_bytes + (ALIGNMENT - 1)) // ALIGNMENT * ALIGNMENT
                 free.append((size, place.offset))
     return Memory(places, stores, end)

@@ -21,26 +21,36 @@ MATH = frozenset({"exp", "log", "log1p", "tanh", "sigmoid", "erf", "erfc", "rsqr
 _COMPARE = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 
 
-def _max(b: ir.IRBuilder, x: ir.Value, y: ir.Value, floating: bool, sign: str) -> ir.Value:
+def _compare(b: ir.IRBuilder, sign: str, dtype: str, x: ir.Value, y: ir.Value) -> ir.Value:
+    if dtype in FLOATS:
+        # "not equal" is true of NaN, every other comparison false.
+        return b.fcmp_unordered(sign, x, y) if sign == "!=" else b.fcmp_ordered(sign, x, y)
+    return b.icmp_unsigned(sign, x, y) if dtype == "bool" else b.icmp_signed(sign, x, y)
+
+
+def _extreme(b: ir.IRBuilder, x: ir.Value, y: ir.Value, *, floating: bool, sign: str) -> ir.Value:
+    """The greater or the smaller; of floats NaN where either is."""
     if not floating:
         return b.select(b.icmp_signed(sign, x, y), x, y)
     chosen = b.select(b.fcmp_ordered(sign, x, y), x, y)  # y where either is NaN
     return b.select(b.fcmp_unordered("uno", x, x), x, chosen)
 
 
-def _absolute(b: ir.IRBuilder, x: ir.Value, floating: bool) -> ir.Value:
+def _absolute(b: ir.IRBuilder, x: ir.Value, *, floating: bool) -> ir.Value:
     if floating:
         return b.call(_fabs(b, x.type), [x])
     return b.select(b.icmp_signed("<", x, ir.Constant(x.type, None)), b.neg(x), x)
 
 
 def _fabs(b: ir.IRBuilder, type_: ir.Type) -> ir.Function:
-    vector = isinstance(type_, ir.VectorType)
-    scalar = type_.element if vector else type_
+    scalar = type_.element if isinstance(type_, ir.VectorType) else type_
     suffix = "f32" if scalar == ir.FloatType() else "f64"
-    name = f"llvm.fabs.v{type_.count}{suffix}" if vector else f"llvm.fabs.{suffix}"
+    lanes = f"v{type_.count}" if isinstance(type_, ir.VectorType) else ""
+    name = f"llvm.fabs.{lanes}{suffix}"
     found = b.module.globals.get(name)
-    return found if found is not None else ir.Function(b.module, ir.FunctionType(type_, [type_]), name)
+    if found is not None:
+        return found
+    return ir.Function(b.module, ir.FunctionType(type_, [type_]), name)
 
 
 def emit(b: ir.IRBuilder, name: str, dtype: str, *args: ir.Value) -> ir.Value:
@@ -49,23 +59,18 @@ def emit(b: ir.IRBuilder, name: str, dtype: str, *args: ir.Value) -> ir.Value:
     if name in MATH:
         return mathlib.emit(b, name, *args)
     if name in _COMPARE:
-        sign = _COMPARE[name]
-        if floating:
-            # "not equal" is true of NaN, every other comparison false.
-            if sign == "!=":
-                return b.fcmp_unordered(sign, *args)
-            return b.fcmp_ordered(sign, *args)
-        return b.icmp_unsigned(sign, *args) if dtype == "bool" else b.icmp_signed(sign, *args)
+        return _compare(b, _COMPARE[name], dtype, *args)
     if name in ("max", "min"):
-        return _max(b, *args, floating, ">" if name == "max" else "<")
+        return _extreme(b, *args, floating=floating, sign=">" if name == "max" else "<")
     if name == "abs":
-        return _absolute(b, *args, floating)
+        return _absolute(b, *args, floating=floating)
     if name == "select":
-        return b.select(*args)
+        condition, yes, no = args
+        return b.select(condition, yes, no)
     table: dict[str, Callable[..., ir.Value]] = _FLOAT if floating else _INTEGER
     if name not in table:
         raise UnsupportedError(f"{name} has no code for {dtype}")
-    return table[name](*((b, *args)))
+    return table[name](b, *args)
 
 
 _FLOAT: dict[str, Callable[..., ir.Value]] = {
@@ -92,7 +97,11 @@ def emit_cast(b: ir.IRBuilder, value: ir.Value, source: str, target: str, to: ir
         return value
     zero = ir.Constant(value.type, None)
     if target == "bool":
-        return b.fcmp_unordered("!=", value, zero) if source in FLOATS else b.icmp_signed("!=", value, zero)
+        return (
+            b.fcmp_unordered("!=", value, zero)
+            if source in FLOATS
+            else b.icmp_signed("!=", value, zero)
+        )
     if source == "bool":
         return b.uitofp(value, to) if target in FLOATS else b.zext(value, to)
     if source in FLOATS and target in FLOATS:

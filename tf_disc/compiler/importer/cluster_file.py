@@ -26,7 +26,9 @@ def load_cluster(text: str) -> dict[str, Any]:
     except ValueError as e:
         raise UnsupportedError(f"the cluster file is not JSON: {e}") from e
     if not isinstance(cluster, dict) or cluster.get("version") != 1:
-        raise UnsupportedError("the cluster file is not of version 1; use the tf_disc that wrote it")
+        raise UnsupportedError(
+            "the cluster file is not of version 1; use the tf_disc that wrote it"
+        )
     for key in ("name", "inputs", "nodes", "outputs"):
         if key not in cluster:
             raise UnsupportedError(f'the cluster file has no "{key}"')
@@ -44,7 +46,8 @@ def import_cluster(cluster: Mapping[str, Any]) -> Graph:
             return _Importer(cluster, known).run()
         except Speculation as s:
             known = {
-                name: (_substitute(dim, s.symbol, s.dim), reason) for name, (dim, reason) in known.items()
+                name: (_substitute(dim, s.symbol, s.dim), reason)
+                for name, (dim, reason) in known.items()
             }
             known[s.symbol] = (s.dim, s.reason)
     raise InternalError(f"{cluster['name']}: {MAX_RESTARTS} speculations did not settle")
@@ -116,7 +119,12 @@ class _Importer:
             dims.append(as_dim(known))
             self.graph.symbols[name] = SymbolSource("dim", index, axis)
             self.graph.guards.append(
-                Guard(Dim.symbol(name), "==", as_dim(known), f'input "{item["name"]}" has the known size')
+                Guard(
+                    Dim.symbol(name),
+                    "==",
+                    as_dim(known),
+                    f'input "{item["name"]}" has the known size',
+                )
             )
         value = Value(tensor(dtype, dims))
         self.graph.inputs.append(Input(item["name"], kind, value))
@@ -136,12 +144,15 @@ class _Importer:
         if count is None or count > MAX_CONTENTS or hints is None or len(hints) != count:
             return
         self.builder.contents[value] = tuple(
-            self._symbol(f"v{index}_{i}", SymbolSource("value", index, i), int(hints[i])) for i in range(count)
+            self._symbol(f"v{index}_{i}", SymbolSource("value", index, i), int(hints[i]))
+            for i in range(count)
         )
 
     def _find(self, name: str, user: str) -> Value:
         if name not in self.values:
-            raise UnsupportedError(f'the cluster file is damaged: "{name}", used by {user}, is not defined')
+            raise UnsupportedError(
+                f'the cluster file is damaged: "{name}", used by {user}, is not defined'
+            )
         return self.values[name]
 
     def _node(self, node: Mapping[str, Any]) -> None:
@@ -163,7 +174,9 @@ class _Importer:
         results = [lowered] if isinstance(lowered, Value) else list(lowered)
         if [tuple(r.dims) for r in results] != [tuple(e) for e in expected]:
             found = ", ".join(str(r.type) for r in results)
-            raise InternalError(f"{op} {name}: shape rule and lowering disagree: {expected} and {found}")
+            raise InternalError(
+                f"{op} {name}: shape rule and lowering disagree: {expected} and {found}"
+            )
         for k, result in enumerate(results):
             self.values[f"{name}:{k}"] = result
 

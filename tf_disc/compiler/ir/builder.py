@@ -9,7 +9,7 @@ Integer tensors that say sizes are followed symbolically (`contents`): the eleme
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tf_disc.compiler.errors import ShapeError, UnsupportedError
@@ -21,7 +21,7 @@ from tf_disc.compiler.ir.types import INTEGERS, TensorType, tensor
 #: Integer tensors up to this many elements have their contents followed.
 MAX_CONTENTS = 64
 
-_SYMBOLIC = {
+_SYMBOLIC: dict[str, Callable[..., Dim]] = {
     "add": lambda a, b: a + b,
     "sub": lambda a, b: a - b,
     "mul": lambda a, b: a * b,
@@ -33,7 +33,7 @@ _SYMBOLIC = {
 }
 
 
-class Speculation(Exception):  # noqa: N818 - control flow of the importer, not an error
+class Speculation(Exception):
     """The import starts again with `symbol` replaced by `dim`, which becomes a guard."""
 
     def __init__(self, symbol: str, dim: Dim, reason: str) -> None:
@@ -81,9 +81,9 @@ class GraphBuilder:
             solved = self._solve(difference)
             if solved:
                 raise Speculation(*solved, guard.reason)
-        elif relation == ">=" and difference.lower_bound >= 0:
-            return
-        elif relation == "!=" and (difference.lower_bound > 0 or (-difference).lower_bound > 0):
+        elif (relation == ">=" and difference.lower_bound >= 0) or (
+            relation == "!=" and (difference.lower_bound > 0 or (-difference).lower_bound > 0)
+        ):
             return
         if guard not in self.graph.guards:
             self.graph.guards.append(guard)
@@ -128,16 +128,24 @@ class GraphBuilder:
         """The shape that several shapes broadcast to, aligned at the right."""
         result: list[Dim] = []
         for shape in shapes:
-            longer, shorter = (list(shape), result) if len(shape) > len(result) else (result, list(shape))
+            longer, shorter = (
+                (list(shape), result) if len(shape) > len(result) else (result, list(shape))
+            )
             pad = len(longer) - len(shorter)
             result = longer[:pad] + [
-                self.broadcast_dim(a, b, "broadcast") for a, b in zip(longer[pad:], shorter, strict=True)
+                self.broadcast_dim(a, b, "broadcast")
+                for a, b in zip(longer[pad:], shorter, strict=True)
             ]
         return tuple(result)
 
     # -- ops ---------------------------------------------------------------------
     def emit(
-        self, name: str, operands: Sequence[Value], dtype: str, dims: Sequence[DimLike], **attrs: Any
+        self,
+        name: str,
+        operands: Sequence[Value],
+        dtype: str,
+        dims: Sequence[DimLike],
+        **attrs: Any,
     ) -> Value:
         """Appends one op with one result."""
         op = Op(name, list(operands), [tensor(dtype, list(dims))], attrs, source=self.source)
@@ -264,7 +272,11 @@ class GraphBuilder:
         )
 
     def slice(
-        self, value: Value, begin: Sequence[DimLike], sizes: Sequence[DimLike], strides: Sequence[int]
+        self,
+        value: Value,
+        begin: Sequence[DimLike],
+        sizes: Sequence[DimLike],
+        strides: Sequence[int],
     ) -> Value:
         """Element i of an axis is element begin + i * stride of the operand's. In range by the caller's word."""
         starts = tuple(as_dim(b) for b in begin)
@@ -322,7 +334,11 @@ class GraphBuilder:
         axes = sorted(axes)
         if all(value.dims[a].is_one for a in axes):
             return self.reshape(value, [d for i, d in enumerate(value.dims) if i not in axes])
-        if kind in ("prod", "sum", "max", "min") and value in self.contents and value.tensor.rank == 1:
+        if (
+            kind in ("prod", "sum", "max", "min")
+            and value in self.contents
+            and value.tensor.rank == 1
+        ):
             values = self.contents[value]
             if values:
                 total = values[0]
@@ -335,7 +351,11 @@ class GraphBuilder:
         rest = [a for a in axes if a not in trailing]
         if trailing:
             value = self.emit(
-                f"reduce_{kind}", [value], value.dtype, value.dims[: trailing[0]], axes=tuple(trailing)
+                f"reduce_{kind}",
+                [value],
+                value.dtype,
+                value.dims[: trailing[0]],
+                axes=tuple(trailing),
             )
         if rest:
             kept = [d for i, d in enumerate(value.dims) if i not in rest]
@@ -348,7 +368,12 @@ class GraphBuilder:
         k2, n = (b.dims[-1], b.dims[-2]) if transpose_b else (b.dims[-2], b.dims[-1])
         self.require(k1, "==", k2, "inner sizes of the product")
         return self.emit(
-            "matmul", [a, b], a.dtype, [*a.dims[:-2], m, n], transpose_a=transpose_a, transpose_b=transpose_b
+            "matmul",
+            [a, b],
+            a.dtype,
+            [*a.dims[:-2], m, n],
+            transpose_a=transpose_a,
+            transpose_b=transpose_b,
         )
 
     # -- what rules ask ------------------------------------------------------------
@@ -370,7 +395,10 @@ def _host_only(dim: Dim) -> bool:
 
 def _same_sign(values: tuple[Any, ...]) -> bool:
     """-0.0 and 0.0 are equal but are not one constant."""
-    return not any(isinstance(v, float) and v == 0.0 for v in values) or len({str(v) for v in values}) == 1
+    return (
+        not any(isinstance(v, float) and v == 0.0 for v in values)
+        or len({str(v) for v in values}) == 1
+    )
 
 
 __all__ = ["GraphBuilder", "Speculation", "TensorType"]

@@ -41,7 +41,7 @@ class Call:
         return f"{self.function}({self.left}, {self.right})"
 
 
-Atom = Union[Symbol, Call]
+Atom = Symbol | Call
 Monomial = tuple[Atom, ...]
 
 FUNCTIONS: dict[str, Callable[[int, int], int]] = {

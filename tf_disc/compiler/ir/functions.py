@@ -80,5 +80,3 @@ def fold(name: str, values: list[Any], dtype: str) -> Any | None:
     if dtype == "bool":
         return bool(result)
     return None
-
-

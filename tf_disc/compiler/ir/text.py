@@ -104,7 +104,9 @@ def print_graph(graph: Graph) -> str:
     namer = _Namer()
     lines = [f"graph @{graph.name} {{"]
     for item in graph.inputs:
-        lines.append(f"  {item.kind} {namer(item.value)}: {item.value.type} @ {json.dumps(item.name)}")
+        lines.append(
+            f"  {item.kind} {namer(item.value)}: {item.value.type} @ {json.dumps(item.name)}"
+        )
     for name, source in graph.symbols.items():
         lines.append(f"  symbol {name} = {source}")
     for guard in graph.guards:
@@ -227,7 +229,9 @@ def parse_graph(text: str) -> Graph:
             graph.symbols[found[1]] = SymbolSource(found[2], int(found[3]), int(found[4]))
         elif found := re.match(r"^guard (.*) (==|>=|!=) (.*) @ (\".*\")$", line):
             try:
-                guard = Guard(parse_dim(found[1]), found[2], parse_dim(found[3]), json.loads(found[4]))
+                guard = Guard(
+                    parse_dim(found[1]), found[2], parse_dim(found[3]), json.loads(found[4])
+                )
             except ValueError as e:
                 raise parser.fail(str(e)) from e
             graph.guards.append(guard)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tf_disc.compiler.ir.dims import Dim, DimLike, as_dim, parse_dim, product
@@ -52,7 +53,7 @@ class LoopType:
 Type = TensorType | LoopType
 
 
-def tensor(dtype: str, dims: tuple[DimLike, ...] | list[DimLike]) -> TensorType:
+def tensor(dtype: str, dims: Sequence[DimLike]) -> TensorType:
     """A tensor type of ints and dims."""
     return TensorType(dtype, tuple(as_dim(d) for d in dims))
 

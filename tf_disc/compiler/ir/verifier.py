@@ -73,7 +73,10 @@ SPECS: dict[str, OpSpec] = {
     "concat": OpSpec(None, ("axis",), _no_check),
     "gather": OpSpec(2, ("axis", "batch_dims"), _no_check),
     "matmul": OpSpec(2, ("transpose_a", "transpose_b"), _matmul),
-    **{f"reduce_{k}": OpSpec(1, ("axes",), _reduction) for k in ("sum", "prod", "max", "min", "all", "any")},
+    **{
+        f"reduce_{k}": OpSpec(1, ("axes",), _reduction)
+        for k in ("sum", "prod", "max", "min", "all", "any")
+    },
     **{f.name: OpSpec(f.arity, (), _elementwise) for f in FUNCTIONS.values()},
 }
 

@@ -43,7 +43,9 @@ def _unary(op: str, function: str, dtypes: tuple[str, ...] = F32, kind: str = "a
     )
 
 
-def _binary(op: str, function: str, dtypes: tuple[str, ...] = NUMBERS, cost: str = "real") -> OpRule:
+def _binary(
+    op: str, function: str, dtypes: tuple[str, ...] = NUMBERS, cost: str = "real"
+) -> OpRule:
     return OpRule(
         op,
         {"T": dtypes},
@@ -73,7 +75,9 @@ def _logical(op: str, function: str) -> OpRule:
         {},
         broadcast_all,
         lambda c: c.b.elementwise(function, *c.inputs),
-        _binary_examples("bool") if len(op) < 11 and op != "LogicalNot" else _unary_examples("bool"),
+        _binary_examples("bool")
+        if len(op) < 11 and op != "LogicalNot"
+        else _unary_examples("bool"),
     )
 
 

@@ -35,10 +35,21 @@ def _batch_matmul(c: RuleContext) -> Value:
 
 _MATMUL = tuple(
     Example(
-        (Arg("f32", (k, m) if ta else (m, k), "finite"), Arg("f32", (n, k) if tb else (k, n), "finite")),
+        (
+            Arg("f32", (k, m) if ta else (m, k), "finite"),
+            Arg("f32", (n, k) if tb else (k, n), "finite"),
+        ),
         {"transpose_a": ta, "transpose_b": tb},
     )
-    for m, k, n in ((3, 4, 5), (1, 1, 1), (0, 3, 2), (3, 0, 2), (3, 4, 0), (65, 17, 33), (16, 64, 48))
+    for m, k, n in (
+        (3, 4, 5),
+        (1, 1, 1),
+        (0, 3, 2),
+        (3, 0, 2),
+        (3, 4, 0),
+        (65, 17, 33),
+        (16, 64, 48),
+    )
     for ta in (False, True)
     for tb in (False, True)
 )

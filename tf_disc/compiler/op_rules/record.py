@@ -46,7 +46,12 @@ class RuleContext:
     """What a rule's functions see of the node in hand."""
 
     def __init__(
-        self, builder: GraphBuilder, name: str, op: str, inputs: Sequence[Value], attrs: Mapping[str, Any]
+        self,
+        builder: GraphBuilder,
+        name: str,
+        op: str,
+        inputs: Sequence[Value],
+        attrs: Mapping[str, Any],
     ) -> None:
         self.b = builder
         self.name = name

@@ -11,7 +11,11 @@ _CASES: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...] = (
     ((4, 1), (1,)), ((1, 4), (0,)), ((17,), (0,)), ((3, 5), ()), ((2, 7, 3, 4), (1, 3)), ((2, 7, 3, 4), (1, 2)),
     ((5, 130), (1,)), ((130, 5), (0,)),
 )  # fmt: skip
-_EMPTY: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...] = (((0, 3), (0,)), ((0, 3), (1,)), ((3, 0), (1,)))
+_EMPTY: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...] = (
+    ((0, 3), (0,)),
+    ((0, 3), (1,)),
+    ((3, 0), (1,)),
+)
 
 
 def _examples(dtype: str, kind: str = "finite") -> tuple[Example, ...]:
@@ -36,11 +40,15 @@ def _keep(c: RuleContext, value: Value) -> Value:
 
 
 def _reduce(kind: str) -> OpRule:
-    op = {"sum": "Sum", "prod": "Prod", "max": "Max", "min": "Min", "all": "All", "any": "Any"}[kind]
+    op = {"sum": "Sum", "prod": "Prod", "max": "Max", "min": "Min", "all": "All", "any": "Any"}[
+        kind
+    ]
     boolean = kind in ("all", "any")
     return OpRule(
         op,
-        {"Tidx": ("i32", "i64")} if boolean else {"T": ("f32", "f64", "i32", "i64"), "Tidx": ("i32", "i64")},
+        {"Tidx": ("i32", "i64")}
+        if boolean
+        else {"T": ("f32", "f64", "i32", "i64"), "Tidx": ("i32", "i64")},
         _reduced,
         lambda c: _keep(c, c.b.reduce(kind, c[0], c.axes(1, len(c[0].dims)))),
         _examples("bool") if boolean else _examples("f32") + _examples("i32") + _examples("i64"),
@@ -81,13 +89,19 @@ def _rows_shape(c: RuleContext) -> list[Dims]:
 
 
 _ROWS = tuple(
-    Example((Arg("f32", s, "finite"),)) for s in ((5,), (3, 7), (2, 3, 33), (4, 1), (0, 3), (2, 2, 2, 130))
+    Example((Arg("f32", s, "finite"),))
+    for s in ((5,), (3, 7), (2, 3, 33), (4, 1), (0, 3), (2, 2, 2, 130))
 )
 
 RULES: list[OpRule] = [
     *(_reduce(kind) for kind in ("sum", "prod", "max", "min", "all", "any")),
     OpRule(
-        "Mean", {"T": ("f32", "f64"), "Tidx": ("i32", "i64")}, _reduced, _mean, _examples("f32"), by_value=(1,)
+        "Mean",
+        {"T": ("f32", "f64"), "Tidx": ("i32", "i64")},
+        _reduced,
+        _mean,
+        _examples("f32"),
+        by_value=(1,),
     ),
     OpRule("Softmax", {"T": ("f32",)}, _rows_shape, lambda c: softmax(c, c[0]), _ROWS),
     OpRule("LogSoftmax", {"T": ("f32",)}, _rows_shape, _log_softmax, _ROWS),

@@ -60,7 +60,9 @@ def _squeeze_shape(c: RuleContext) -> list[Dims]:
     if not axes:
         for i, d in enumerate(c[0].dims):
             if d.value is None:
-                raise c.unsupported(f"which axes are 1 is not known before the call (axis {i} is {d})")
+                raise c.unsupported(
+                    f"which axes are 1 is not known before the call (axis {i} is {d})"
+                )
         axes = [i for i, d in enumerate(c[0].dims) if d.is_one]
     for a in axes:
         c.b.require(c[0].dims[a], "==", 1, "a squeezed axis has size 1")
@@ -324,7 +326,9 @@ def _range(c: RuleContext) -> Value:
 
 def _filled(c: RuleContext, number: float) -> Value:
     dtype = c[0].dtype
-    fill: object = bool(number) if dtype == "bool" else number if dtype in ("f32", "f64") else int(number)
+    fill: object = (
+        bool(number) if dtype == "bool" else number if dtype in ("f32", "f64") else int(number)
+    )
     return c.b.broadcast(c.b.scalar(fill, dtype), c[0].dims)
 
 
@@ -365,7 +369,9 @@ RULES: list[OpRule] = [
     ),
     OpRule(
         "BroadcastTo", {"T": ANY, "Tidx": INDEX}, _broadcast_to_shape, lambda c: c.b.broadcast(c[0], c.sizes(1)),
-        (Example((Arg("f32", (3, 1)), _i32(2, 3, 5))), Example((Arg("f32", ()), _i32(4))), Example((Arg("i32", (1,)), _i32(0,)))),
+        (Example((Arg("f32", (3, 1)), _i32(2, 3, 5))),
+            Example((Arg("f32", ()), _i32(4))),
+            Example((Arg("i32", (1,)), _i32(0,)))),
         cost="move", by_length=(1,),
     ),
     OpRule(
@@ -406,7 +412,8 @@ RULES: list[OpRule] = [
         "Pack", {"T": ANY}, _pack_shape, _pack,
         tuple(
             Example((tuple(Arg(d, s) for _ in range(3)),), {"axis": a})  # type: ignore[arg-type]
-            for d, s, a in (("f32", (2, 3), 0), ("f32", (2, 3), 1), ("f32", (2, 3), -1), ("i32", (), 0), ("f32", (0, 2), 1), ("f32", (5, 33), 1))
+            for d, s, a in (("f32", (2, 3), 0), ("f32", (2, 3), 1), ("f32", (2, 3), -1), ("i32", (), 0),
+                ("f32", (0, 2), 1), ("f32", (5, 33), 1))
         ),
         cost="shape",
     ),
@@ -429,7 +436,8 @@ RULES: list[OpRule] = [
     OpRule(
         "Split", {"T": ANY}, _split_shape, _split,
         (
-            Example((_at(1), Arg("f32", (2, 6))), {"num_split": 3}), Example((_at(-1), Arg("f32", (2, 3, 34))), {"num_split": 2}),
+            Example((_at(1), Arg("f32", (2, 6))), {"num_split": 3}),
+            Example((_at(-1), Arg("f32", (2, 3, 34))), {"num_split": 2}),
             Example((_at(0), Arg("f32", (5, 6))), {"num_split": 2}, error="InvalidArgument"),
         ),
         cost="move", by_value=(0,),
@@ -454,7 +462,9 @@ RULES: list[OpRule] = [
     ),
     OpRule("Shape", {"out_type": INDEX}, lambda c: [(as_dim(len(c[0].dims)),)],
            lambda c: c.b.sizes(c[0].dims, c.attr("out_type", "i32")),
-           (Example((Arg("f32", (3, 5)),)), Example((Arg("f32", ()),)), Example((Arg("bool", (0, 2)),), {"out_type": "i64"})),
+           (Example((Arg("f32", (3, 5)),)),
+            Example((Arg("f32", ()),)),
+            Example((Arg("bool", (0, 2)),), {"out_type": "i64"})),
            cost="shape"),
     OpRule("ShapeN", {"out_type": INDEX}, lambda c: [(as_dim(len(v.dims)),) for v in c.inputs],
            lambda c: [c.b.sizes(v.dims, c.attr("out_type", "i32")) for v in c.inputs],

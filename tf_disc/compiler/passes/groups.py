@@ -163,7 +163,8 @@ class _Grouping:
                 return False
             rows, columns = r, c
             if any(
-                group.levels[m.result] == FULL and splits(m.result.dims, r) is None for m in group.ops
+                group.levels[m.result] == FULL and splits(m.result.dims, r) is None
+                for m in group.ops
             ):
                 return False
         else:
@@ -179,10 +180,8 @@ class _Grouping:
                 return False
             read_level = level
         for operand in op.operands:
-            if op.name.startswith("reduce_") and level == FULL:
-                found = None
-            else:
-                found = in_order(operand, read_level, rows)
+            column = op.name.startswith("reduce_") and level == FULL
+            found = None if column else in_order(operand, read_level, rows)
             if found is not None and found[0].op in self.of and self.of[found[0].op] is group:
                 if group.levels[found[0]] != found[1]:
                     return False
@@ -285,7 +284,11 @@ def find_inlined(graph: Graph) -> set[Op]:
     for op in graph.ops:
         if op.name not in FUNCTIONS or op.name == "copy":
             continue
-        if op.result not in outputs and op.result.tensor.num_elements.is_one and _of_sizes(op, inlined):
+        if (
+            op.result not in outputs
+            and op.result.tensor.num_elements.is_one
+            and _of_sizes(op, inlined)
+        ):
             inlined.add(op)
             continue
         user, reordered = reader(op.result)
@@ -302,7 +305,9 @@ def _of_sizes(op: Op, inlined: set[Op]) -> bool:
     for operand in op.operands:
         while operand.op is not None and operand.op.name in ("reshape", "broadcast"):
             operand = operand.op.operands[0]
-        if operand.op is None or not (operand.op.name in ("const", "sizes") or operand.op in inlined):
+        if operand.op is None or not (
+            operand.op.name in ("const", "sizes") or operand.op in inlined
+        ):
             return False
     return True
 
@@ -367,7 +372,12 @@ def _reads_in_order(reader: Op, value: Value, group: Group) -> bool:
 
 def is_weight_product(op: Op, weights: set[Value]) -> bool:
     """True for a 2-D product by a weight whose left side is a dense matrix with known K and N."""
-    if op.name != "matmul" or len(op.result.dims) != 2 or op.attrs["transpose_a"] or "out_perm" in op.attrs:
+    if (
+        op.name != "matmul"
+        or len(op.result.dims) != 2
+        or op.attrs["transpose_a"]
+        or "out_perm" in op.attrs
+    ):
         return False
     if op.operands[1] not in weights or op.result.dtype != "f32":
         return False
@@ -430,7 +440,7 @@ def _reads_flat(op: Op, group: Group) -> bool:
         if operand.tensor.num_elements.is_one:
             continue
         found = in_order(operand, FULL, None)
-        if found is None or found[0].op is not None and found[0].op.name in INDEX_MAPS:
+        if found is None or (found[0].op is not None and found[0].op.name in INDEX_MAPS):
             single = _single_element(operand)
             if not single:
                 return False

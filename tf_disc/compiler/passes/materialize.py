@@ -27,7 +27,11 @@ def materialize(graph: Graph) -> None:
                     if operand not in copies:
                         copies[operand] = copy(operand, op.source)
                     op.operands[i] = copies[operand]
-        elif op.name == "gather" and op.operands[0].op is not None and op.operands[0].op.name in INDEX_MAPS:
+        elif (
+            op.name == "gather"
+            and op.operands[0].op is not None
+            and op.operands[0].op.name in INDEX_MAPS
+        ):
             view = strided_view(op.operands[0])
             if view is None:
                 op.operands[0] = copy(op.operands[0], op.source)

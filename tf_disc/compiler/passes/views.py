@@ -13,7 +13,9 @@ from tf_disc.compiler.ir.dims import Dim, as_dim, product
 from tf_disc.compiler.ir.graph import Value
 
 #: Ops that only say where an element comes from. They never get memory of their own.
-INDEX_MAPS = frozenset({"reshape", "transpose", "slice", "broadcast", "gather", "iota", "const", "sizes"})
+INDEX_MAPS = frozenset(
+    {"reshape", "transpose", "slice", "broadcast", "gather", "iota", "const", "sizes"}
+)
 
 
 @dataclass(frozen=True)
@@ -82,11 +84,15 @@ def strided_view(value: Value, stop: Callable[[Value], bool] | None = None) -> V
     if inner is None:
         return None
     if op.name == "transpose":
-        return View(inner.base, inner.offset, value.dims, tuple(inner.strides[p] for p in op.attrs["perm"]))
+        return View(
+            inner.base, inner.offset, value.dims, tuple(inner.strides[p] for p in op.attrs["perm"])
+        )
     if op.name == "slice":
         offset = inner.offset
         strides = []
-        for begin, stride, base in zip(op.attrs["begin"], op.attrs["strides"], inner.strides, strict=True):
+        for begin, stride, base in zip(
+            op.attrs["begin"], op.attrs["strides"], inner.strides, strict=True
+        ):
             offset = offset + begin * base
             strides.append(base * stride)
         return View(inner.base, offset, value.dims, tuple(strides))
@@ -134,8 +140,5 @@ def through_broadcast(out: Sequence[Dim], inner: Sequence[Dim], rows: Dim | None
         return None
     while cut < len(out) and out[cut].is_one:
         cut += 1
-    if rows is not None:
-        # Trailing ones of the operand may belong to the rows: [b, 1] read as [b, n].
-        if product(out[:cut]) != rows:
-            return None
-    return ROW
+    # Trailing ones of the operand may belong to the rows: [b, 1] read as [b, n].
+    return ROW if rows is None or product(out[:cut]) == rows else None

@@ -44,6 +44,7 @@ class FunctionType(Type):
 class Value:
     type: Any
     name: str
+    def get_reference(self) -> str: ...
 
 class NamedValue(Value): ...
 
