@@ -99,13 +99,16 @@ class Outliner {
   Outliner(const OutlineContext& context, const Cluster& cluster)
       : context_(context), graph_(context.graph), cluster_(cluster) {}
 
-  absl::StatusOr<OutlinedCluster> Run(bool remap) {
+  absl::StatusOr<OutlinedCluster> Run(int* remap_budget) {
     TF_RETURN_IF_ERROR(CollectBody());
     TF_RETURN_IF_ERROR(CollectOutputs());
     const GraphDef body = BodyGraph();
     TF_RETURN_IF_ERROR(MakeFunction(body, &result_.function));
     TF_RETURN_IF_ERROR(NameAndCheck(&result_.function));
-    if (remap) MakeFallback(body);
+    if (body.node_size() <= *remap_budget) {
+      *remap_budget -= body.node_size();
+      MakeFallback(body);
+    }
     MakeLaunch();
     return std::move(result_);
   }
@@ -321,8 +324,15 @@ class Outliner {
       fetch.push_back(graph_.node(tensor.node).name());
     }
     for (size_t i = 0; i < inputs_.size(); ++i) fetch.push_back(InputName(i));
+    // The remapper looks at nodes that it knows to be on a CPU only; a
+    // function's nodes are placed where it is run.
+    GraphDef placed = body;
+    for (NodeDef& node : *placed.mutable_node()) {
+      node.set_device("/device:CPU:0");
+    }
     GraphDef remapped;
-    if (!RemapGraph(body, fetch, &remapped)) return;
+    if (!RemapGraph(std::move(placed), fetch, &remapped)) return;
+    for (NodeDef& node : *remapped.mutable_node()) node.clear_device();
     FunctionDef fallback;
     if (!MakeFunction(remapped, &fallback).ok()) return;
     fallback.mutable_signature()->set_name(absl::StrCat(
@@ -412,8 +422,8 @@ class Outliner {
 
 absl::StatusOr<OutlinedCluster> OutlineCluster(const OutlineContext& context,
                                                const Cluster& cluster,
-                                               bool remap) {
-  return Outliner(context, cluster).Run(remap);
+                                               int* remap_budget) {
+  return Outliner(context, cluster).Run(remap_budget);
 }
 
 bool IsOutlinedFunctionName(absl::string_view name) {

@@ -47,10 +47,11 @@ struct OutlinedCluster {
 };
 
 // An error says what is wrong with the cluster, which then stays with
-// TensorFlow. `remap`: also make `fallback`.
+// TensorFlow. `*remap_budget`: how many nodes the remapper may still be run on
+// to make `fallback`; lowered by what was used.
 absl::StatusOr<OutlinedCluster> OutlineCluster(const OutlineContext& context,
                                                const Cluster& cluster,
-                                               bool remap);
+                                               int* remap_budget);
 
 // Whether `name` is the name of an outlined function or of its fallback.
 bool IsOutlinedFunctionName(absl::string_view name);

@@ -36,6 +36,9 @@ using tensorflow::grappler::GrapplerItem;
 
 constexpr int kDefaultMinClusterSize = 3;
 constexpr int64_t kSmallElements = 16;
+// The remapper takes 20 us a node, which would be most of the pass's time on a
+// graph of thousands. Functions beyond this many nodes a graph go without.
+constexpr int kMaxRemappedNodes = 4000;
 
 std::vector<std::string> ListOption(const OptionMap& options,
                                     const std::string& name) {
@@ -240,9 +243,10 @@ absl::StatusOr<bool> Compile(const GrapplerItem& item,
       OptionsText(options),
       item.graph.versions().producer()};
   std::vector<PlacedCluster> placed;
+  int remap_budget = config.remap ? kMaxRemappedNodes : 0;
   for (const Cluster& candidate : clusters) {
     absl::StatusOr<OutlinedCluster> outlined =
-        OutlineCluster(context, candidate, config.remap);
+        OutlineCluster(context, candidate, &remap_budget);
     if (!outlined.ok()) {
       for (int i : candidate.members) {
         candidates.reason[i] = absl::StrCat("its cluster cannot be outlined: ",
@@ -269,8 +273,13 @@ absl::StatusOr<bool> Compile(const GrapplerItem& item,
 }
 
 // Empty if the pass should look at the graph.
-std::string SkipReason(const GrapplerItem& item, const OpTable* table) {
+std::string SkipReason(const GrapplerItem& item, const OpTable* table,
+                       const OptionMap& options) {
   if (table == nullptr) return "no op table was set in this process";
+  const auto enabled = options.find("enabled");
+  if (enabled != options.end() && enabled->second == "0") {
+    return "tf_disc is disabled";
+  }
   if (IsOutlinedFunctionName(item.id)) return "it is an outlined function";
   if (IsTfDataFunction(item.id, item.graph.library())) {
     return "it is a tf.data function";
@@ -301,8 +310,8 @@ void RunPass(const GrapplerItem& item,
   RememberTfDataFunctions(item.id, item.graph.library());
   GraphRecord record;
   record.graph = item.id;
-  record.skipped = SkipReason(item, table.get());
   OptionMap options = CurrentOptions();
+  record.skipped = SkipReason(item, table.get(), options);
   // A thread of tf.data that waits for a compile can starve the compile.
   if (IsCalledFromTfData(item.id)) options["mode"] = "async";
   record.options = OptionsText(options);

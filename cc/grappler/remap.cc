@@ -47,17 +47,16 @@ bool RemapItem(const tensorflow::grappler::GrapplerItem& item,
   return true;
 }
 
-bool RemapGraph(const tensorflow::GraphDef& graph,
+bool RemapGraph(tensorflow::GraphDef graph,
                 const std::vector<std::string>& fetch,
                 tensorflow::GraphDef* remapped) {
   tensorflow::grappler::GrapplerItem item;
   item.id = "cluster";
   item.fetch = fetch;
-  if (!RemapItem(item, graph, remapped)) return false;
+  if (!RemapItem(item, std::move(graph), remapped)) return false;
   for (const tensorflow::NodeDef& node : remapped->node()) {
     if (absl::StartsWith(node.op(), "_Fused") ||
-        absl::StartsWith(node.op(), "_Mkl") ||
-        absl::StartsWith(node.op(), "_MklFused")) {
+        absl::StartsWith(node.op(), "_Mkl")) {
       return true;
     }
   }

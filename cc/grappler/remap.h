@@ -18,7 +18,7 @@ bool RemapItem(const tensorflow::grappler::GrapplerItem& item,
                tensorflow::GraphDef graph, tensorflow::GraphDef* remapped);
 
 // The same for a graph by itself, of which the nodes in `fetch` stay.
-bool RemapGraph(const tensorflow::GraphDef& graph,
+bool RemapGraph(tensorflow::GraphDef graph,
                 const std::vector<std::string>& fetch,
                 tensorflow::GraphDef* remapped);
 
