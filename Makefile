@@ -12,7 +12,7 @@ CXX_FILES = $(shell git ls-files --cached --others --exclude-standard 'cc/*.cc' 
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 # Folders of test modules that need no TensorFlow, and those that do.
 PLAIN_TESTS = $(wildcard tests/compiler tests/repo)
-TENSORFLOW_TESTS = $(filter-out tests/conftest.py $(PLAIN_TESTS),$(wildcard tests/*/))
+TENSORFLOW_TESTS = $(filter-out $(PLAIN_TESTS) tests/__pycache__,$(patsubst %/,%,$(wildcard tests/*/)))
 
 .PHONY: help demo test build install lint format cc-tests py-tests docs wheel clean
 
@@ -51,9 +51,11 @@ format: install ## rewrites the sources as lint wants them
 cc-tests: install ## the C++ tests
 	$(BIN)/python -m build_tools cc-tests
 
-py-tests: build ## the Python tests: first those without TensorFlow
-	$(BIN)/python -m pytest -q $(PLAIN_TESTS)
-	$(BIN)/python -m pytest -q $(TENSORFLOW_TESTS)
+# One process a folder: what one enables, counts or caches is none of the others' business.
+py-tests: build ## the Python tests, those without TensorFlow first
+	set -e; for folder in $(PLAIN_TESTS) $(TENSORFLOW_TESTS); do \
+	  $(BIN)/python -m pytest -q $$folder; \
+	done
 
 docs: install ## the pages that are made from tables
 	TF_DISC=0 $(BIN)/python -m tf_disc.tools.options_page

@@ -5,7 +5,7 @@ import pytest
 import tf_disc
 
 
-@pytest.fixture(autouse=True, scope="session")
+@pytest.fixture(autouse=True, scope="module")
 def _enabled():
     tf_disc.enable(mode="sync")
     yield
