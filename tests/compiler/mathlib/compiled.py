@@ -49,7 +49,7 @@ class Kernel:
         self._function = signature(self._engine.get_function_address("loop"))
 
     def __call__(self, *operands: np.ndarray) -> np.ndarray:
-        """operands: one-dimensional arrays of one length, of this kernel's dtype. Returns such a one."""
+        """Of one-dimensional arrays of one length and this kernel's dtype; returns such a one."""
         size = operands[0].size
         blocks = -(-max(size, 1) // self.lanes)
         padded = [np.zeros(blocks * self.lanes, self.dtype) for _ in operands]

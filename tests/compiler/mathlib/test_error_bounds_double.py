@@ -53,6 +53,37 @@ def test_unary(name: str) -> None:
     assert not bad.any(), f"{name}: {bad.sum()} wrong; operand, result, exact: {shown}"
 
 
+@pytest.mark.parametrize("spread", [708.0, 30.0, 1.0, 1e-3, 1e-9])
+def test_power_over_all_results(spread: float) -> None:
+    generator = np.random.default_rng(2)
+    x = np.exp(generator.uniform(-spread, spread, 100_000))
+    x = x[x != 1.0]
+    y = generator.uniform(-1030.0, 1030.0, x.size) / np.log2(x)
+    assert_power_close(x, y)
+
+
+def test_power_of_negative_numbers() -> None:
+    generator = np.random.default_rng(3)
+    x = -np.exp(generator.uniform(-5.0, 5.0, 100_000))
+    assert_power_close(x, generator.integers(-200, 200, x.size).astype(np.float64))
+
+
+def test_power_near_the_largest_number() -> None:
+    """y log2(x) rounds to 1024 where the power is still finite."""
+    x = np.nextafter(np.full(1000, 2.0), 0.0) - np.arange(1000) * 2.0**-52
+    assert_power_close(x, np.full(1000, 1024.0))
+    assert_power_close(1.0 / x, np.full(1000, -1024.0))
+
+
+def assert_power_close(x: np.ndarray, y: np.ndarray) -> None:
+    result = kernel("pow", "f64", 8)(x, y)
+    with np.errstate(all="ignore"):
+        exact = np.power(x.astype(np.longdouble), y.astype(np.longdouble))
+    bad = wrong(result, exact, mathlib.FUNCTIONS["pow"].max_ulp["f64"])
+    shown = [(x[i], y[i], result[i], exact[i]) for i in np.flatnonzero(bad)[:5]]
+    assert not bad.any(), f"{bad.sum()} wrong; operands, result, exact: {shown}"
+
+
 @pytest.mark.parametrize("lanes", [1, 4, 16])
 @pytest.mark.parametrize("name", DOUBLE)
 def test_every_width_gives_the_same_bits(name: str, lanes: int) -> None:

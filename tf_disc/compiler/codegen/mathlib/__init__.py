@@ -42,9 +42,10 @@ FUNCTIONS: dict[str, MathFunction] = {
 def emit(builder: ir.IRBuilder, name: str, *args: ir.Value) -> ir.Value:
     """Emits the function `name` of FUNCTIONS at the builder's position.
 
-    args: as many as the function's arity, all of one type: float or double, or a vector of either with
-    any number of lanes. Returns a value of that type. Emits straight-line code, no new basic block.
-    Raises KeyError if there is no such function for the type, TypeError if the operands do not fit.
+    args: as many as the function's arity, all of one type: float or double, or a vector of either
+    with any number of lanes. Returns a value of that type. Emits straight-line code, no new basic
+    block. Raises KeyError if there is no such function for the type, TypeError if the operands do
+    not fit.
     """
     function = FUNCTIONS.get(name)
     if function is None:

@@ -1,4 +1,4 @@
-"""Writes docs/numerics.md from the records: `python -m tf_disc.compiler.codegen.mathlib.document PATH`."""
+"""Writes docs/numerics.md from the records; the page's head has the command."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from tf_disc.compiler.codegen.mathlib import FUNCTIONS
 
 _HEAD = """# Numerics of the math functions
 
-Made from `tf_disc/compiler/codegen/mathlib` by `python -m tf_disc.compiler.codegen.mathlib.document
-docs/numerics.md`; a test compares the two. The bounds are tested over the whole range of float32.
+Made from `tf_disc/compiler/codegen/mathlib` by
+`python -m tf_disc.compiler.codegen.mathlib.document docs/numerics.md`; a test compares the two.
+The bounds are tested over the whole range of float32, and on samples of double.
 
 Errors are against the exact value, in units in the last place (ULP) of the result's type. Denormal
-operands count as zero and denormal results may be zero, as in TensorFlow's threads. Inside a function
-multiplications and additions are fused; no instruction has a fast-math flag.
+operands count as zero and denormal results may be zero, as in TensorFlow's threads. Inside a
+function multiplications and additions are fused; no instruction has a fast-math flag.
 
 | function | error in ULP | range | special values | method |
 |---|---|---|---|---|

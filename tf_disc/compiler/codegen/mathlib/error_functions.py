@@ -12,7 +12,7 @@ from tf_disc.compiler.codegen.mathlib.record import MathFunction
 # From here on erf rounds to 1.
 _ERF_LIMIT = 3.93
 _ERF_LIMIT_DOUBLE = 5.93
-# Here exp(-x^2) has become 0, and 2^n, which makes it so, is still 2^-127, whose bits are those of 0.
+# Here exp(-x^2) has become 0, and 2^n, which makes it so, is still 2^-127: its bits are those of 0.
 _ERFC_LIMIT = 9.39
 
 

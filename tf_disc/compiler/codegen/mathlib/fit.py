@@ -4,9 +4,8 @@ Not used when compiling. Each entry of FITS says what is approximated, on which 
 weight; the coefficients are rounded to the type that evaluates them, one after the other from
 the constant upward, refitting those that remain (so that they make up for the rounding).
 
-Method: the Remez exchange on a fixed grid of Chebyshev points, in mpmath. A quotient P/Q is fitted by
-repeating the linear fit of P - f Q with the weight divided by the last Q (Sanathanan and Koerner 1963).
-Needs mpmath, which tf_disc itself does not.
+Method: the Remez exchange of one point, on a fixed grid of Chebyshev points, in mpmath, which
+tf_disc itself does not need.
 """
 
 from __future__ import annotations
@@ -29,11 +28,10 @@ Function = Callable[[Real], Real]
 
 @dataclass(frozen=True)
 class Fit:
-    """Approximates `target(t)` on [low, high] by P(t) / Q(t), minimising |error * weight(t)|.
+    """Approximates `target(t)` on [low, high] by a polynomial, minimising |error * weight(t)|.
 
-    degree: of P; denominator: degree of Q (0: a polynomial), whose constant is 1.
-    fixed: coefficients of P, from the constant upward, that are given.
-    bits: 24 rounds coefficients to float, 53 to double.
+    fixed: coefficients, from the constant upward, that are given.
+    bits: 24 rounds coefficients to float, 53 to double. points: of the grid.
     """
 
     target: Function
@@ -41,7 +39,6 @@ class Fit:
     high: Real
     degree: int
     weight: Function
-    denominator: int = 0
     fixed: tuple[float, ...] = ()
     bits: int = 24
     points: int = 1200
@@ -54,7 +51,7 @@ def rounded(number: Real, bits: int) -> Real:
 
 
 def _exchange(reference: Sequence[int], errors: Sequence[Real], worst: int) -> list[int]:
-    """Puts `worst` into the reference for a neighbour, so that the errors' signs still alternate."""
+    """Puts `worst` into the reference for a neighbour, so that the signs still alternate."""
     positive = [errors[i] > 0 for i in reference]
     sign = errors[worst] > 0
     after = next((k for k, i in enumerate(reference) if i > worst), len(reference))
@@ -70,7 +67,7 @@ def _exchange(reference: Sequence[int], errors: Sequence[Real], worst: int) -> l
 def minimax(
     target: Sequence[Real], basis: Sequence[Sequence[Real]], weight: Sequence[Real]
 ) -> tuple[list[Real], Real]:
-    """Coefficients c that minimise max |weight (target - sum c basis)| over the grid, and that maximum."""
+    """The c that minimise max |weight (target - sum c basis)| over the grid, and that maximum."""
     count, points = len(basis), len(target)
     reference = [round(k * (points - 1) / count) for k in range(count + 1)]
     best: tuple[list[Real], Real] | None = None
@@ -103,60 +100,31 @@ def _grid(fit: Fit) -> list[Real]:
 
 
 def error_of(fit: Fit, numbers: Sequence[float]) -> float:
-    """The largest weighted error of P's coefficients, followed by those of Q without its constant."""
-    top, bottom = numbers[fit.degree :: -1], [*numbers[: fit.degree : -1], 1.0]
-    errors = [
-        fit.weight(t) * (fit.target(t) - mp.polyval(top, t) / mp.polyval(bottom, t))
-        for t in _grid(fit)
-    ]
+    """The largest weighted error of the polynomial with these coefficients."""
+    errors = [fit.weight(t) * (fit.target(t) - mp.polyval(numbers[::-1], t)) for t in _grid(fit)]
     return float(max(abs(error) for error in errors))
 
 
-def solve(fit: Fit) -> tuple[list[Real], list[Real]]:
-    """Coefficients of P and of Q (its constant 1 left out), rounded."""
+def coefficients(fit: Fit) -> tuple[float, ...]:
+    """The polynomial's, from the constant upward, rounded."""
     grid = _grid(fit)
     values = [fit.target(t) for t in grid]
     # A weight that changes sign would make the exchange look for the wrong alternation.
     weights = [abs(fit.weight(t)) for t in grid]
-    powers = [[t**k for t in grid] for k in range(max(fit.degree, fit.denominator) + 1)]
-    # One unknown a column, in the order in which they are rounded: P0, P1, Q1, P2, Q2 ...
-    columns: list[tuple[str, int]] = []
-    for k in range(max(fit.degree, fit.denominator) + 1):
-        if k <= fit.degree:
-            columns.append(("p", k))
-        if 1 <= k <= fit.denominator:
-            columns.append(("q", k))
-    basis = {
-        (side, k): powers[k] if side == "p" else [-v * t for v, t in zip(values, powers[k])]
-        for side, k in columns
-    }
-    known = {("p", k): mp.mpf(c) for k, c in enumerate(fit.fixed)}
-    quotient = [mp.mpf(1)] * fit.points
-    while len(known) < len(columns):
-        unknown = [column for column in columns if column not in known]
-        rest = [
-            values[i] - mp.fsum(c * basis[column][i] for column, c in known.items())
-            for i in range(fit.points)
-        ]
-        # A polynomial's known low powers are divided out: with them, all functions that remain would be
-        # zero at 0 inside the interval, and the best error need not alternate there.
-        lowest = unknown[0][1] if fit.low < 0 < fit.high and not fit.denominator else 0
-        for _ in range(8 if fit.denominator else 1):
-            found, _error = minimax(
-                [r / t**lowest for r, t in zip(rest, grid)],
-                [[v / t**lowest for v, t in zip(basis[column], grid)] for column in unknown],
-                [w * abs(t) ** lowest / q for w, t, q in zip(weights, grid, quotient)],
-            )
-            everything = {**known, **dict(zip(unknown, found))}
-            quotient = [
-                1
-                + mp.fsum(everything["q", k] * powers[k][i] for k in range(1, fit.denominator + 1))
-                for i in range(fit.points)
-            ]
-        known[unknown[0]] = rounded(found[0], fit.bits)
-    top = [known["p", k] for k in range(fit.degree + 1)]
-    bottom = [known["q", k] for k in range(1, fit.denominator + 1)]
-    return top, bottom
+    known = [mp.mpf(c) for c in fit.fixed]
+    while len(known) <= fit.degree:
+        lowest = len(known)
+        rest = [v - mp.polyval([0, *known[::-1]], t) for v, t in zip(values, grid)]
+        # The known low powers are divided out where 0 is inside the interval: all powers that
+        # remain would be zero there, and the best error need not alternate.
+        divided = lowest if fit.low < 0 < fit.high else 0
+        found, _error = minimax(
+            [r / t**divided for r, t in zip(rest, grid)],
+            [[t ** (k - divided) for t in grid] for k in range(lowest, fit.degree + 1)],
+            [w * abs(t) ** divided for w, t in zip(weights, grid)],
+        )
+        known.append(rounded(found[0], fit.bits))
+    return tuple(float(c) for c in known)
 
 
 def _exp_tail(r: Real) -> Real:
@@ -235,6 +203,25 @@ FITS: dict[str, Fit] = {
         bits=53,
         points=400,
     ),
+    # atanh(s) = s + s^3 / 3 + s^5 P(s^2), |s| <= 1/5; 2^r = 1 + r P(r): for pow in double.
+    "atanh_double": Fit(
+        _even(lambda s: (mp.atanh(s) - s - s**3 / 3) / s**5, mp.mpf("0.2")),
+        mp.mpf(0),
+        mp.mpf("0.0401"),
+        7,
+        _even(lambda s: s**5 / mp.atanh(s), mp.mpf(0)),
+        bits=53,
+        points=400,
+    ),
+    "exp2_double": Fit(
+        lambda r: (mp.mpf(2) ** r - 1) / r,
+        -mp.mpf("0.501"),
+        mp.mpf("0.501"),
+        10,
+        lambda r: r / mp.mpf(2) ** r,
+        bits=53,
+        points=400,
+    ),
     # exp(x^2) erfc(x) = w P(1 - 4 w), w = 1 / (x + 2), for x in [0, 9.4]; relative.
     "erfc": Fit(
         lambda q: _erfcx(2 * (1 + q) / (1 - q)) * 4 / (1 - q),
@@ -310,23 +297,15 @@ FITS: dict[str, Fit] = {
 }
 
 
-def coefficients(name: str) -> tuple[tuple[float, ...], float]:
-    """Those of FITS[name], Q's after P's without its constant 1, and the largest weighted error."""
-    fit = FITS[name]
-    top, bottom = solve(fit)
-    numbers = tuple(float(c) for c in (*top, *bottom))
-    return numbers, error_of(fit, numbers)
-
-
 def main() -> None:
     lines = [
         '"""Coefficients of the approximations, made by fit.py: change that and run it."""',
         "",
     ]
     errors = {}
-    for name in FITS:
-        numbers, error = coefficients(name)
-        errors[name] = round(math.log2(error), 2)
+    for name, fit in FITS.items():
+        numbers = coefficients(fit)
+        errors[name] = round(math.log2(error_of(fit, numbers)), 2)
         lines.append(f"{name.upper()} = (")
         lines += [f"    {number!r}," for number in numbers]
         lines += [")", ""]

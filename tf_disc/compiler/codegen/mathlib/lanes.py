@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from llvmlite import ir
 
 
-class SplatConstant(ir.Constant):  # type: ignore[misc]
+class SplatConstant(ir.Constant):
     """One scalar in every lane, in LLVM's short form; llvmlite's own constant prints each lane."""
 
     def __init__(self, kind: ir.VectorType, scalar: ir.Constant) -> None:
         super().__init__(kind, [scalar] * kind.count)
-        self._text = f"splat ({scalar.type} {scalar.get_reference()})"
+        self._text = f"splat ({scalar})"
 
     def _get_reference(self) -> str:
         return self._text
@@ -38,6 +38,15 @@ class Format:
     exponent_mask: int
     two_thirds_bits: int
     four_bits: int
+
+    @property
+    def sign_bit(self) -> int:
+        return 0x80000000 if self.mantissa == 23 else 0x8000000000000000
+
+    @property
+    def normal_bits(self) -> tuple[int, int]:
+        """The patterns of the smallest normal number and of inf."""
+        return 1 << self.mantissa, (2 * self.bias + 1) << self.mantissa
 
     @property
     def smallest_normal(self) -> float:

@@ -14,10 +14,10 @@ from tf_disc.compiler.codegen.mathlib.lanes import Lanes
 class MathFunction:
     """One function that `emit` knows.
 
-    max_ulp: by dtype (`f32`, `f64`), the largest error against the exact value, in units in the last
-        place of the exact value rounded to that dtype. A dtype that is missing is not supported. Inputs
-        below the smallest normal number count as zero, and results below it may be zero: TensorFlow's
-        threads run that way (MXCSR flushes and reads denormals as zero).
+    max_ulp: by dtype (`f32`, `f64`), the largest error against the exact value, in units in the
+        last place of the exact value rounded to that dtype. A dtype that is missing is not
+        supported. Inputs below the smallest normal number count as zero, and results below it may
+        be zero: TensorFlow's threads run that way (MXCSR flushes and reads denormals as zero).
     valid_range: where the bound holds; outside, special_values says what comes back.
     special_values: NaN, infinities, zeros and poles.
     source: the paper or the algorithm.

@@ -13,8 +13,8 @@ def sqrt(lanes: Lanes, x: ir.Value) -> ir.Value:
 
 
 def rsqrt(lanes: Lanes, x: ir.Value) -> ir.Value:
-    # The estimate instruction differs by CPU maker, and a Newton step on it breaks 0 and inf; a layer
-    # norm takes one rsqrt a row, so the exact form costs nothing there.
+    # The estimate instruction differs by CPU maker, and a Newton step on it breaks 0 and inf; a
+    # layer norm takes one rsqrt a row, so the exact form costs nothing there.
     return lanes.div(lanes.const(1.0), lanes.sqrt(x))
 
 

@@ -47,7 +47,7 @@ def _reduce(lanes: Lanes, x: ir.Value) -> Reduced:
 
 
 def _sine_or_cosine(lanes: Lanes, reduced: Reduced, quadrant: ir.Value, sign: ir.Value) -> ir.Value:
-    """sin(r), cos(r), -sin(r) or -cos(r) by quadrant modulo 4, the sign changed by `sign`'s top bit."""
+    """sin(r), cos(r), -sin(r) or -cos(r) by quadrant modulo 4, times the sign of `sign`'s bits."""
     r, square = reduced.r, reduced.square
     sine = lanes.fma(lanes.mul(r, square), lanes.horner(square, SIN), r)
     cosine = lanes.horner(square, (1.0, *COS))
@@ -78,7 +78,7 @@ def tan(lanes: Lanes, x: ir.Value) -> ir.Value:
     return lanes.from_bits(lanes.xor_int(lanes.bits(value), flip))
 
 
-_RANGE = "|x| <= 2^40; beyond, neighbouring floats lie ten thousand periods apart, and results lose meaning"
+_RANGE = "|x| <= 2^40; beyond, neighbouring floats lie thousands of periods apart: no meaning"
 
 FUNCTIONS = (
     MathFunction(
@@ -87,7 +87,7 @@ FUNCTIONS = (
         max_ulp={"f32": 2.0},
         valid_range=f"{_RANGE} (but is in [-1, 1])",
         special_values="sin(+-0) = +-0, sin(+-inf) = NaN, sin(NaN) = NaN",
-        source="Cody and Waite 1980 (reduction by pi/2 in two parts, in double); minimax polynomials",
+        source="Cody and Waite 1980 (reduction by pi/2, in double); minimax polynomials",
         emitter=sin,
     ),
     MathFunction(
