@@ -136,7 +136,8 @@ LaunchResult NotOk(const char* entry, int32_t status, const disc_frame_t& frame,
     result.failed_guard = guard;
     result.reason = guards[guard];
   } else {
-    result.reason = "an unnamed guard";
+    // Guards of the plan have numbers; what a task finds while it runs does not.
+    result.reason = "an index is out of range";
   }
   return result;
 }
