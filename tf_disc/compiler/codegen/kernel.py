@@ -252,7 +252,9 @@ class KernelBuilder:
         operand = op.operands[0]
         if op.name == "reshape":
             if isinstance(place, str):
-                return self.evaluate(operand, place)
+                if place == ROW or splits(operand.dims, self.rows) is not None:
+                    return self.evaluate(operand, place)
+                place = self.coordinates(place, op.result.dims)
             inner: list[Coordinate] = [self.math.constant(0)] * len(operand.dims)
             for old, new in reshape_groups(operand.dims, op.result.dims):
                 sizes = [op.result.dims[a] for a in new]

@@ -245,9 +245,19 @@ class GraphBuilder:
 
     def broadcast(self, value: Value, dims: Sequence[Dim]) -> Value:
         """Repeats along dims of size 1 and new leading dims; the same value when nothing changes."""
+        aligned = tuple(dims)[len(dims) - len(value.dims) :]
+        value = self.agreed(value, aligned)
         if tuple(dims) == value.dims:
             return value
         return self.emit("broadcast", [value], value.dtype, dims)
+
+    def agreed(self, value: Value, dims: Sequence[Dim]) -> Value:
+        """The value under sizes that a guard has made equal to its own, or 1; sizes that are 1 stay."""
+        new = [
+            d if d.is_one or d == e else as_dim(1) if self.hint(d) == 1 != self.hint(e) else e
+            for d, e in zip(value.dims, dims, strict=True)
+        ]
+        return self.reshape(value, new)
 
     def reshape(self, value: Value, dims: Sequence[DimLike]) -> Value:
         """The same elements in row-major order under another shape. The caller has seen to the count."""
@@ -298,6 +308,7 @@ class GraphBuilder:
             return values[0]
         dims = list(values[0].dims)
         dims[axis] = as_dim(sum((v.dims[axis] for v in values[1:]), values[0].dims[axis]))
+        values = [self.reshape(v, [*dims[:axis], v.dims[axis], *dims[axis + 1 :]]) for v in values]
         contents = None
         if len(dims) == 1 and all(v in self.contents for v in values):
             contents = [d for v in values for d in self.contents[v]]
@@ -331,9 +342,11 @@ class GraphBuilder:
         Axes that end the shape are reduced row by row; any other is reduced alone first or after,
         so that codegen knows two forms only.
         """
-        axes = sorted(axes)
-        if all(value.dims[a].is_one for a in axes):
-            return self.reshape(value, [d for i, d in enumerate(value.dims) if i not in axes])
+        ones = [a for a in axes if value.dims[a].is_one]
+        axes = [a - sum(o < a for o in ones) for a in sorted(axes) if a not in ones]
+        value = self.reshape(value, [d for i, d in enumerate(value.dims) if i not in ones])
+        if not axes:
+            return value
         if (
             kind in ("prod", "sum", "max", "min")
             and value in self.contents

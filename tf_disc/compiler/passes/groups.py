@@ -180,7 +180,7 @@ class _Grouping:
                 return False
             read_level = level
         for operand in op.operands:
-            column = op.name.startswith("reduce_") and level == FULL
+            column = op.name.startswith("reduce_") and not trailing_reduction(op)
             found = None if column else in_order(operand, read_level, rows)
             if found is not None and found[0].op in self.of and self.of[found[0].op] is group:
                 if group.levels[found[0]] != found[1]:

@@ -1,0 +1,156 @@
+"""Tensor IR in numpy, op by op: what passes and code generation must not change.
+
+Written for plainness. Integers wrap as numpy's do; floats are computed in the op's own dtype, math
+functions through float64.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tests.compiler.execute import NUMPY, GuardFailed
+from tf_disc.compiler.ir.dims import Dim
+from tf_disc.compiler.ir.graph import Graph, Op, Value
+
+_erf = np.vectorize(math.erf, otypes=[np.float64])
+_erfc = np.vectorize(math.erfc, otypes=[np.float64])
+
+#: Through float64 and back, so that one rounding is all the error.
+_MATH: dict[str, Callable[..., Any]] = {
+    "sqrt": np.sqrt,
+    "rsqrt": lambda x: 1 / np.sqrt(x),
+    "exp": np.exp,
+    "log": np.log,
+    "log1p": np.log1p,
+    "tanh": np.tanh,
+    "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
+    "erf": _erf,
+    "erfc": _erfc,
+}
+_PLAIN: dict[str, Callable[..., Any]] = {
+    "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "neg": np.negative,
+    "abs": np.abs, "max": np.maximum, "min": np.minimum, "eq": np.equal, "ne": np.not_equal,
+    "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
+    "and": np.logical_and, "or": np.logical_or, "not": np.logical_not, "select": np.where,
+    "copy": lambda x: x,
+}  # fmt: skip
+_REDUCE: dict[str, Callable[..., Any]] = {
+    "sum": np.sum, "prod": np.prod, "max": np.max, "min": np.min, "all": np.all, "any": np.any,
+}  # fmt: skip
+
+
+class Interpreter:
+    """Runs a graph on arrays."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.sizes: dict[str, int] = {}
+
+    def __call__(self, arrays: Sequence[Any]) -> list[Any]:
+        """The outputs. Raises GuardFailed (a guard does not hold) or IndexError (a gather's index)."""
+        for name, source in self.graph.symbols.items():
+            array = arrays[source.input]
+            self.sizes[name] = (
+                array.shape[source.index] if source.kind == "dim" else int(array.ravel()[source.index])
+            )
+        for guard in self.graph.guards:
+            if not guard.holds(self.sizes):
+                raise GuardFailed(str(guard))
+        values: dict[Value, Any] = {
+            item.value: array for item, array in zip(self.graph.inputs, arrays, strict=True)
+        }
+        with np.errstate(all="ignore"):
+            for op in self.graph.ops:
+                result = np.asarray(self._run(op, [values[v] for v in op.operands]))
+                expected = self._shape(op.result.dims)
+                assert result.shape == expected, (op.name, op.source, result.shape, expected)
+                values[op.result] = result.astype(NUMPY[op.result.dtype], copy=False)
+        return [values[v] for v in self.graph.outputs]
+
+    def _shape(self, dims: Sequence[Dim]) -> tuple[int, ...]:
+        return tuple(d.evaluate(self.sizes) for d in dims)
+
+    def _run(self, op: Op, args: list[Any]) -> Any:
+        name, attrs = op.name, op.attrs
+        dtype = NUMPY[op.result.dtype]
+        shape = self._shape(op.result.dims)
+        if name in _PLAIN:
+            return _PLAIN[name](*args)
+        if name in _MATH:
+            return _MATH[name](args[0].astype(np.float64))
+        if name == "cast":
+            return args[0].astype(dtype)
+        if name.startswith("reduce_"):
+            return self._reduce(name.removeprefix("reduce_"), args[0], attrs["axes"], dtype)
+        if name == "const":
+            values = np.array(attrs["values"], dtype)
+            return np.full(shape, values[0]) if values.size == 1 else values.reshape(shape)
+        if name == "sizes":
+            return np.array([d.evaluate(self.sizes) for d in attrs["values"]], dtype).reshape(shape)
+        if name == "iota":
+            return np.arange(shape[0], dtype=dtype)
+        if name == "broadcast":
+            return np.broadcast_to(args[0], shape)
+        if name == "reshape":
+            return args[0].reshape(shape)
+        if name == "transpose":
+            return args[0].transpose(attrs["perm"])
+        if name == "slice":
+            return self._slice(args[0], self._shape(attrs["begin"]), shape, attrs["strides"])
+        if name == "concat":
+            return np.concatenate(args, attrs["axis"])
+        if name == "gather":
+            if attrs["batch_dims"] and 0 in shape:
+                return np.zeros(shape)
+            return self._gather(*args, attrs["axis"], attrs["batch_dims"])
+        if name == "matmul":
+            product = self._matmul(*args, attrs["transpose_a"], attrs["transpose_b"])
+            return product.transpose(attrs["out_perm"]) if "out_perm" in attrs else product
+        raise AssertionError(f"the interpreter has no {name}")
+
+    @staticmethod
+    def _reduce(kind: str, x: Any, axes: Sequence[int], dtype: Any) -> Any:
+        if kind in ("all", "any"):
+            return _REDUCE[kind](x, axis=tuple(axes))
+        if kind in ("max", "min"):
+            if x.dtype.kind == "f":
+                start = -np.inf if kind == "max" else np.inf
+            else:
+                limits = np.iinfo(x.dtype)
+                start = limits.min if kind == "max" else limits.max
+            return _REDUCE[kind](x, axis=tuple(axes), initial=start)
+        if x.dtype.kind == "f":
+            return _REDUCE[kind](x.astype(np.float64), axis=tuple(axes))
+        return _REDUCE[kind](x, axis=tuple(axes), dtype=dtype)
+
+    @staticmethod
+    def _slice(x: Any, begin: Sequence[int], shape: Sequence[int], strides: Sequence[int]) -> Any:
+        for axis, (b, n, s) in enumerate(zip(begin, shape, strides, strict=True)):
+            at = b + np.arange(n) * s
+            assert not n or 0 <= at.min() <= at.max() < x.shape[axis], "a slice leaves its operand"
+            x = np.take(x, at, axis)
+        return x
+
+    @staticmethod
+    def _gather(params: Any, indices: Any, axis: int, batch: int) -> Any:
+        if indices.size and not 0 <= indices.min() <= indices.max() < params.shape[axis]:
+            raise IndexError(f"{indices.min()} to {indices.max()} of {params.shape[axis]}")
+        if batch == 0:
+            return np.take(params, indices, axis)
+        return np.stack(
+            [
+                Interpreter._gather(p, i, axis - 1, batch - 1)
+                for p, i in zip(params, indices, strict=True)
+            ]
+        )
+
+    @staticmethod
+    def _matmul(a: Any, b: Any, transpose_a: bool, transpose_b: bool) -> Any:
+        a, b = a.astype(np.float64), b.astype(np.float64)
+        a = np.swapaxes(a, -1, -2) if transpose_a else a
+        b = np.swapaxes(b, -1, -2) if transpose_b else b
+        return a @ b
