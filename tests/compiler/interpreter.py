@@ -55,7 +55,9 @@ class Interpreter:
         for name, source in self.graph.symbols.items():
             array = arrays[source.input]
             self.sizes[name] = (
-                array.shape[source.index] if source.kind == "dim" else int(array.ravel()[source.index])
+                array.shape[source.index]
+                if source.kind == "dim"
+                else int(array.ravel()[source.index])
             )
         for guard in self.graph.guards:
             if not guard.holds(self.sizes):

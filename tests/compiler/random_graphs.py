@@ -86,7 +86,11 @@ class _Maker:
     def input(self, dtype: str, shape: tuple[Any, ...]) -> Entry:
         concrete = tuple(self.sizes.get(d, d) for d in shape)
         name = f"x{len(self.shapes)}"
-        self.w.tensor(name, np.zeros(concrete, NUMPY[dtype]), [d if isinstance(d, int) else None for d in shape])
+        self.w.tensor(
+            name,
+            np.zeros(concrete, NUMPY[dtype]),
+            [d if isinstance(d, int) else None for d in shape],
+        )
         self.shapes.append((dtype, shape))
         entry = Entry(name, dtype, concrete)
         self.pool.append(entry)
@@ -151,7 +155,13 @@ class _Maker:
         left, right = (x, y) if s.below(2) else (y, x)
         dtype = "bool" if op in ("Less", "Equal", "GreaterEqual") else x.dtype
         attrs = {"incompatible_shape_error": True} if op == "Equal" else {}
-        self.add(self.w.node(op, left.name, right.name, **attrs), dtype, shape, bound, x.exact and y.exact)
+        self.add(
+            self.w.node(op, left.name, right.name, **attrs),
+            dtype,
+            shape,
+            bound,
+            x.exact and y.exact,
+        )
 
     def select(self, s: _Source) -> None:
         x = self.recent(s, lambda e: e.dtype == "f32")
@@ -222,7 +232,9 @@ class _Maker:
             return
         axis = self.w.constant([-1])
         mean = self.w.node("Mean", x.name, axis, keep_dims=True)
-        variance = self.w.node("Mean", self.w.node("SquaredDifference", x.name, mean), axis, keep_dims=True)
+        variance = self.w.node(
+            "Mean", self.w.node("SquaredDifference", x.name, mean), axis, keep_dims=True
+        )
         inverse = self.w.node("Rsqrt", self.w.node("AddV2", variance, self.w.constant(1.0, "f32")))
         name = self.w.node("Mul", self.w.node("Sub", x.name, mean), inverse)
         self.add(name, "f32", x.shape, 2 * x.bound, False)
@@ -264,7 +276,9 @@ class _Maker:
             if kind == 2 and 0 not in x.shape[:cut]:
                 sizes.append(self.w.constant(-1))
             else:
-                total = self.w.node("Prod", self.w.node("Shape", x.name, out_type="i32"), self.w.constant([0]))
+                total = self.w.node(
+                    "Prod", self.w.node("Shape", x.name, out_type="i32"), self.w.constant([0])
+                )
                 if cut:
                     total = self.w.node("Prod", self.tail_shape(x, cut), self.w.constant([0]))
                 sizes.append(total)
@@ -275,21 +289,43 @@ class _Maker:
         shape = self.w.node("Shape", x.name, out_type="i32")
         one = self.w.constant([1])
         return [
-            self.w.node("StridedSlice", shape, self.w.constant([i]), self.w.constant([i + 1]), one, shrink_axis_mask=1)
+            self.w.node(
+                "StridedSlice",
+                shape,
+                self.w.constant([i]),
+                self.w.constant([i + 1]),
+                one,
+                shrink_axis_mask=1,
+            )
             for i in range(count)
         ]
 
     def tail_shape(self, x: Entry, cut: int) -> str:
         shape = self.w.node("Shape", x.name, out_type="i32")
         return self.w.node(
-            "StridedSlice", shape, self.w.constant([cut]), self.w.constant([0]), self.w.constant([1]), end_mask=1
+            "StridedSlice",
+            shape,
+            self.w.constant([cut]),
+            self.w.constant([0]),
+            self.w.constant([1]),
+            end_mask=1,
         )
 
     def slice(self, s: _Source) -> None:
         x = self.recent(s, lambda e: len(e.shape) > 0)
         assert x is not None
         axis = s.below(len(x.shape))
-        begin, end, stride = s.of([(1, 100, 1), (0, -1, 1), (0, 100, 2), (-1, -100, -1), (2, 5, 1), (-3, 100, 2), (-1, -100, -3)])
+        begin, end, stride = s.of(
+            [
+                (1, 100, 1),
+                (0, -1, 1),
+                (0, 100, 2),
+                (-1, -100, -1),
+                (2, 5, 1),
+                (-3, 100, 2),
+                (-1, -100, -3),
+            ]
+        )
         rank = axis + 1
         mask = (1 << axis) - 1
         name = self.w.node(
@@ -322,7 +358,11 @@ class _Maker:
             return (
                 e.dtype == x.dtype
                 and len(e.shape) == len(x.shape)
-                and all(p == q for i, (p, q) in enumerate(zip(e.shape, x.shape, strict=True)) if i != axis)
+                and all(
+                    p == q
+                    for i, (p, q) in enumerate(zip(e.shape, x.shape, strict=True))
+                    if i != axis
+                )
             )
 
         y, z = self.recent(s, fits), self.recent(s, fits)
@@ -402,11 +442,13 @@ class _Maker:
         adj_y = kind == 2
         other = self.recent(
             s,
-            lambda e: e.dtype == "f32"
-            and len(e.shape) == len(x.shape)
-            and e.shape[:-2] == x.shape[:-2]
-            and e.shape[-1 if adj_y else -2] == k
-            and e.bound * x.bound * max(k, 1) < EXACT,
+            lambda e: (
+                e.dtype == "f32"
+                and len(e.shape) == len(x.shape)
+                and e.shape[:-2] == x.shape[:-2]
+                and e.shape[-1 if adj_y else -2] == k
+                and e.bound * x.bound * max(k, 1) < EXACT
+            ),
         )
         if other is None:
             return
@@ -422,7 +464,9 @@ class _Maker:
         assert x is not None
         kind = s.below(4)
         if kind == 0:
-            value = self.w.node("Cast", self.w.node("Size", x.name, out_type="i32"), SrcT="i32", DstT="f32")
+            value = self.w.node(
+                "Cast", self.w.node("Size", x.name, out_type="i32"), SrcT="i32", DstT="f32"
+            )
             self.add(value, "f32", (), MAX_ELEMENTS, True)
         elif kind == 1 and x.shape:
             (size,) = self.size_nodes(x, 1)
@@ -430,7 +474,9 @@ class _Maker:
             self.add(name, "i32", x.shape[:1], MAX_ELEMENTS, True)
         elif kind == 2:
             shape = self.w.node("Shape", x.name, out_type="i32")
-            self.add(self.w.node("Fill", shape, self.w.constant(2.0, "f32")), "f32", x.shape, 2, True)
+            self.add(
+                self.w.node("Fill", shape, self.w.constant(2.0, "f32")), "f32", x.shape, 2, True
+            )
         else:
             self.add(self.w.node("ZerosLike", x.name), x.dtype, x.shape, 1, True)
 
@@ -443,7 +489,9 @@ STEPS: tuple[Callable[[_Maker, _Source], None], ...] = (
 )  # fmt: skip
 
 
-def make_cluster(sizes: dict[str, int], steps: Sequence[Sequence[int]], picks: Sequence[int]) -> RandomCluster:
+def make_cluster(
+    sizes: dict[str, int], steps: Sequence[Sequence[int]], picks: Sequence[int]
+) -> RandomCluster:
     """The cluster that the numbers say: a step each, then which values are outputs."""
     maker = _Maker(sizes)
     first = len(maker.pool)

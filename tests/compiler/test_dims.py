@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from functools import partial
 
 import pytest
 from hypothesis import given, settings
@@ -38,17 +39,16 @@ class Both:
     @staticmethod
     def apply(function: str, a: Both, b: Both) -> Both:
         plain = {"+": lambda x, y: x + y, "-": lambda x, y: x - y, "*": lambda x, y: x * y}
-        if function in plain:
-            dim = plain[function](a.dim, b.dim)
-        else:
-            dim = Dim.call(function, a.dim, b.dim)
+        on_dims = plain.get(function, partial(Dim.call, function))
+        on_numbers = plain.get(function) or FUNCTIONS[function]
 
         def value(x: int | None, y: int | None) -> int | None:
-            if x is None or y is None or (function == "floordiv" and y == 0):
-                return None
-            return (plain[function] if function in plain else FUNCTIONS[function])(x, y)
+            undefined = x is None or y is None or (function == "floordiv" and y == 0)
+            return None if undefined else on_numbers(x, y)
 
-        return Both(dim, [value(x, y) for x, y in zip(a.values, b.values, strict=True)])
+        return Both(
+            on_dims(a.dim, b.dim), [value(x, y) for x, y in zip(a.values, b.values, strict=True)]
+        )
 
 
 FUNCTION_NAMES = ("+", "-", "*", "floordiv", "mod", "max", "min")
@@ -130,7 +130,10 @@ def test_what_folds() -> None:
     assert Dim.call("max", a + 2, a) == a + 2 and Dim.call("min", a + 2, a) == a
     assert Dim.call("max", 0, a) == a
     assert (a + b) // 1 == a + b
-    assert str(a * b - b * 2 + Dim.call("max", 0, a - 3) + 1) == "d0_0*d0_1 - 2*d0_1 + max(0, d0_0 - 3) + 1"
+    assert (
+        str(a * b - b * 2 + Dim.call("max", 0, a - 3) + 1)
+        == "d0_0*d0_1 - 2*d0_1 + max(0, d0_0 - 3) + 1"
+    )
 
 
 @pytest.mark.parametrize("text", ["", "a +", "a b", "max(a)", "2 * (a", "a $ b", "*a", "a,b"])

@@ -19,7 +19,7 @@ from tests.compiler.random_graphs import SIZES, Entry, RandomCluster, clusters
 from tf_disc.compiler.importer.cluster_file import import_cluster
 from tf_disc.compiler.pipeline import compile_cluster
 
-EXAMPLES = int(os.environ.get("DISC_RANDOM_GRAPHS", "40"))
+MORE = os.environ.get("DISC_RANDOM_GRAPHS", "")
 
 
 def compare(found: Any, expected: Any, entry: Entry) -> None:
@@ -32,7 +32,9 @@ def compare(found: Any, expected: Any, entry: Entry) -> None:
         np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4 * max(1, entry.bound))
 
 
-def check(made: RandomCluster, hints: dict[str, int], others: list[dict[str, int]], target: str) -> None:
+def check(
+    made: RandomCluster, hints: dict[str, int], others: list[dict[str, int]], target: str
+) -> None:
     """Compiles once and runs at all sizes."""
     program = Program(compile_cluster(made.cluster, target=target))
     interpreter = Interpreter(import_cluster(made.cluster))
@@ -55,7 +57,10 @@ other_sizes = st.fixed_dictionaries({d: st.sampled_from(SIZES) for d in "abc"})
 
 
 @settings(
-    max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), derandomize="DISC_RANDOM_GRAPHS" not in os.environ
+    max_examples=int(MORE or 30),
+    deadline=None,
+    derandomize=not MORE,
+    suppress_health_check=list(HealthCheck),
 )
 @given(clusters(), st.lists(other_sizes, min_size=2, max_size=3))
 def test_compiled_is_interpreted(
