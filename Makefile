@@ -11,8 +11,9 @@ CXX_FILES = $(shell git ls-files --cached --others --exclude-standard 'cc/*.cc' 
 
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 # Folders of test modules that need no TensorFlow, and those that do.
-PLAIN_TESTS = $(wildcard tests/compiler tests/repo)
-TENSORFLOW_TESTS = $(filter-out $(PLAIN_TESTS) tests/__pycache__,$(patsubst %/,%,$(wildcard tests/*/)))
+TESTS = $(sort $(dir $(wildcard tests/*/test_*.py)))
+PLAIN_TESTS = tests/compiler/ tests/repo/
+TENSORFLOW_TESTS = $(filter-out $(PLAIN_TESTS),$(TESTS))
 
 .PHONY: help demo test build install lint format cc-tests py-tests docs wheel clean
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tf_disc import config, settings
+from tf_disc.compiler.op_rules import op_table
 from tf_disc.ops.library import load_library, require_library
 from tf_disc.report import Report
 
@@ -31,6 +32,7 @@ def enable(**options: Any) -> None:
     layer = config.parse_options({"enabled": True, **options})
     with _lock:
         native = load_library()
+        native.set_op_table(op_table())
         settings.attach(native, layer)
         if _option_before_disable is not None:
             _set_plugin_option(_option_before_disable)

@@ -14,7 +14,6 @@ from pathlib import Path
 from types import ModuleType
 
 from tf_disc import config
-from tf_disc.compiler.op_rules import op_table
 from tf_disc.config import OPTIONS, Value
 from tf_disc.fingerprint import compiler_fingerprint
 
@@ -105,7 +104,5 @@ def _push(native: ModuleType) -> None:
         weight_cache_mb=options["weight_cache_mb"],
     )
     for option in OPTIONS:
-        if option.scope == "graph" and option.name != "enabled":
+        if option.scope == "graph":
             native.set_option(option.name, option.text(options[option.name]))
-    # Without a table the pass leaves every graph alone.
-    native.set_op_table(op_table() if options["enabled"] else [])

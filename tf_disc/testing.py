@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -39,27 +40,46 @@ def assert_compiled(
     finally:
         if not was_enabled:
             api.disable()
-    _check_compiled(before["totals"], after)
+    _check_compiled(before, after)
     _check_equal(expected, result, rtol, atol)
     return result
 
 
 def _check_compiled(before: dict[str, Any], after: dict[str, Any]) -> None:
-    totals = after["totals"]
-    runs = totals["kernel_runs"] - before["kernel_runs"]
-    fallbacks = totals["fallbacks"] - before["fallbacks"]
+    runs, fallbacks = (
+        after["totals"][name] - before["totals"][name] for name in ("kernel_runs", "fallbacks")
+    )
     if runs > 0 and fallbacks == 0:
         return
-    reasons = [
-        f"  {cluster['id']}: {reason}: {count} calls"
-        for cluster in after["clusters"]
-        for reason, count in cluster["fallbacks"].items()
-    ] + [f"  {left['reason']}: {left['count']} nodes" for left in after["left_to_tensorflow"]]
+    calls = _new(_fallback_counts(before), _fallback_counts(after))
+    nodes = _new(_left_counts(before), _left_counts(after))
+    reasons = [f"  {count} calls of {id_}: {reason}" for (id_, reason), count in calls.items()]
+    reasons += [f"  {count} nodes {op}: {reason}" for (op, reason), count in nodes.items()]
     raise NotCompiledError(
         f"tf_disc: the function ran {runs} kernels and fell back to TensorFlow {fallbacks} times; "
-        "expected at least one kernel and no fallback. What this process knows:\n"
-        + ("\n".join(reasons) or "  no cluster was formed and no node was looked at")
+        "expected at least one kernel and no fallback.\n"
+        + ("\n".join(reasons) or "  No graph of it reached the pass: too small, or not a graph.")
     )
+
+
+def _fallback_counts(report: dict[str, Any]) -> Counter[tuple[str, str]]:
+    return Counter(
+        {
+            (cluster["id"], reason): count
+            for cluster in report["clusters"]
+            for reason, count in cluster["fallbacks"].items()
+        }
+    )
+
+
+def _left_counts(report: dict[str, Any]) -> Counter[tuple[str, str]]:
+    return Counter(
+        {(left["op"], left["reason"]): left["count"] for left in report["left_to_tensorflow"]}
+    )
+
+
+def _new(before: Counter[tuple[str, str]], after: Counter[tuple[str, str]]) -> dict[Any, int]:
+    return dict(after - before)
 
 
 def _check_equal(expected: Any, result: Any, rtol: float, atol: float) -> None:

@@ -88,7 +88,7 @@ def test_the_library_gets_every_graph_option():
     assert found["mode"] == "sync"
     assert found["deny_ops"] == "Erf,Softmax"
     assert found["min_cluster_size"] == "9"
-    assert "enabled" not in found
+    assert found["enabled"] == "1"
 
 
 def test_disable_and_enable_keep_the_users_optimizer_options():
@@ -118,3 +118,12 @@ def test_enable_keeps_a_users_own_no():
         assert found["use_plugin_optimizers"] is False
     finally:
         tf.config.optimizer.set_experimental_options({"use_plugin_optimizers": True})
+
+
+def test_a_context_can_switch_off():
+    from tf_disc import _native
+
+    with tf_disc.options(enabled=False):
+        assert not tf_disc.is_enabled()
+        assert _native.current_options()["enabled"] == "0"
+    assert tf_disc.is_enabled()
