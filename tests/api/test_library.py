@@ -36,7 +36,7 @@ def test_another_series_says_what_to_do():
 
 
 def test_another_plugin_says_what_to_do():
-    with pytest.raises(PluginConflictError, match="Another plugin .* tf_disc stays off"):
+    with pytest.raises(PluginConflictError, match=r"Another plugin .* tf_disc stays off"):
         _check_registration("custom")
     _check_registration("plugin")
     _check_registration("duplicate")
