@@ -198,10 +198,8 @@ class _Maker:
         assert x is not None
         axes = [i for i in range(len(x.shape)) if s.below(2)] or [s.below(len(x.shape))]
         keep = bool(s.below(2))
-        if x.dtype == "bool":
-            op = s.of(["All", "Any"])
-        else:
-            op = s.of(["Sum", "Max", "Min", "Mean", "Sum", "Max"])
+        numbers = ["Sum", "Max", "Min", "Mean", "Sum", "Max"]
+        op = s.of(["All", "Any"] if x.dtype == "bool" else numbers)
         if op == "Mean" and x.dtype != "f32":
             op = "Sum"
         bound, exact = x.bound, x.exact

@@ -121,9 +121,11 @@ class ParseError(ValueError):
     """Text that is not IR; names the line."""
 
 
+_STRING = r'"(?:[^"\\]|\\.)*"'
 _OP = re.compile(
-    r"^(?P<results>%[^=]*= )?(?P<name>[a-z][\w.]*)\((?P<operands>[^)]*)\)(?: (?P<attrs>\{(?!\s\|).*?\}(?=$| @ | \{ \|)))?"
-    r"(?: @ (?P<source>\"(?:[^\"\\]|\\.)*\"))?(?P<region> \{ \|(?P<args>.*)\|)?$"
+    r"^(?P<results>%[^=]*= )?(?P<name>[a-z][\w.]*)\((?P<operands>[^)]*)\)"
+    rf"(?: (?P<attrs>\{{(?!\s\|)(?:[^{{}}\"]|{_STRING})*\}}))?"
+    rf"(?: @ (?P<source>{_STRING}))?(?P<region> \{{ \|(?P<args>.*)\|)?$"
 )
 
 
@@ -190,9 +192,9 @@ class _Parser:
             op.regions.append(region)
             more = re.match(r"^\} \{ \|(.*)\|$", self.lines[self.at])
             arguments = more[1] if more else None
-        self.at += 1
         for text, result in zip(results, op.results, strict=True):
             self.define(text, result)
+        self.at += 1
         return op
 
 
@@ -222,12 +224,12 @@ def parse_graph(text: str) -> Graph:
     parser.at += 1
     while True:
         line = parser.next()
-        if found := re.match(r"^(tensor|weight|const|resource) (%\d+: .*) @ (\".*\")$", line):
+        if found := re.match(r"^(tensor|weight|const|resource) (%\d+: .*?) @ (\".*\")$", line):
             value = parser.define(found[2])
             graph.inputs.append(Input(json.loads(found[3]), found[1], value))
         elif found := re.match(r"^symbol (\w+) = (dim|value)\((\d+), (\d+)\)$", line):
             graph.symbols[found[1]] = SymbolSource(found[2], int(found[3]), int(found[4]))
-        elif found := re.match(r"^guard (.*) (==|>=|!=) (.*) @ (\".*\")$", line):
+        elif found := re.match(r"^guard (.*?) (==|>=|!=) (.*?) @ (\".*\")$", line):
             try:
                 guard = Guard(
                     parse_dim(found[1]), found[2], parse_dim(found[3]), json.loads(found[4])

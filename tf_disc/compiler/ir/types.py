@@ -73,10 +73,11 @@ def parse_type(text: str) -> Type:
 def split_top(text: str) -> list[str]:
     """Splits at the commas that stand outside brackets and quotes."""
     parts: list[str] = []
-    depth, start, quoted = 0, 0, False
+    depth, start, quoted, escaped = 0, 0, False, False
     for i, c in enumerate(text):
         if quoted:
-            quoted = not (c == '"' and text[i - 1] != "\\")
+            quoted = escaped or c != '"'
+            escaped = c == "\\" and not escaped
         elif c == '"':
             quoted = True
         elif c in "([{<":
