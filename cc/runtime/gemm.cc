@@ -20,15 +20,8 @@
 namespace tf_disc {
 namespace {
 
-// Of one row; first in kTileRows.
-constexpr size_t kOneRow = 0;
-
 // oneDNN pads columns to 64 (N = 1 costs as much as N = 64).
 constexpr int64_t kMinColumns = 16;
-
-// Families of other leading dimensions for one (n, k). Beyond, rows go one by
-// one, for which a leading dimension means nothing.
-constexpr size_t kMaxStrides = 32;
 
 absl::Status DnnlError(absl::string_view what, dnnl_status_t status) {
   return absl::InternalError(
@@ -78,7 +71,7 @@ absl::Status MakeMatrixDesc(const DnnlLibrary& dnnl, int64_t rows,
       status);
 }
 
-// One primitive: `rows` rows with given leading dimensions.
+// One primitive, for so many rows.
 struct Tile {
   explicit Tile(const DnnlLibrary& dnnl)
       : source(dnnl), destination(dnnl), scratchpad(dnnl), primitive(dnnl) {}
@@ -90,8 +83,8 @@ struct Tile {
   int64_t scratch_bytes = 0;
 };
 
-// Tiles of one pair of leading dimensions. Immutable; `id` is its place in each
-// thread's table of memory objects.
+// The primitives of one family. Immutable; `id` is its place in each thread's
+// table of memory objects.
 struct TileSet {
   int64_t id = 0;
   std::vector<Tile> tiles;  // as kTileRows
@@ -138,19 +131,15 @@ class DnnlPackedGemm : public PackedGemm {
 
   absl::Status Pack(const void* weight, bool transpose,
                     void* packed) const override;
-  absl::Status Run(int64_t rows, const void* a, int64_t lda, const void* packed,
-                   void* c, int64_t ldc, void* scratch) const override;
+  absl::Status Run(int64_t rows, const void* a, const void* packed, void* c,
+                   void* scratch) const override;
 
  private:
-  absl::Status MakeTile(int64_t rows, int64_t lda, int64_t ldc,
-                        const_dnnl_memory_desc_t weights, Tile* tile,
-                        PrimitiveDesc* desc) const;
-  absl::StatusOr<std::shared_ptr<const TileSet>> MakeTileSet(int64_t lda,
-                                                             int64_t ldc) const;
-  // Null where rows have to go one by one.
-  absl::StatusOr<const TileSet*> FindTileSet(int64_t lda, int64_t ldc) const;
-  absl::Status RunTile(const TileSet& set, size_t tile, const float* a,
-                       const void* packed, float* c, void* scratch) const;
+  absl::Status MakeTile(int64_t rows, const_dnnl_memory_desc_t weights,
+                        Tile* tile, PrimitiveDesc* desc) const;
+  absl::Status MakeTiles();
+  absl::Status RunTile(size_t tile_index, const float* a, const void* packed,
+                       float* c, void* scratch) const;
 
   const DnnlLibrary& dnnl_;
   const int64_t n_;
@@ -159,20 +148,15 @@ class DnnlPackedGemm : public PackedGemm {
   MemoryDesc weights_;  // the packed layout
   int64_t packed_bytes_ = 0;
   int64_t scratch_bytes_ = 0;
-  std::shared_ptr<const TileSet> dense_;  // lda = k, ldc = n
-
-  // Other leading dimensions, made when first seen. Sets are never removed.
-  mutable std::mutex mutex_;
-  mutable std::map<std::pair<int64_t, int64_t>, std::shared_ptr<const TileSet>>
-      strided_;
+  TileSet set_;
 };
 
-absl::Status DnnlPackedGemm::MakeTile(int64_t rows, int64_t lda, int64_t ldc,
+absl::Status DnnlPackedGemm::MakeTile(int64_t rows,
                                       const_dnnl_memory_desc_t weights,
                                       Tile* tile, PrimitiveDesc* desc) const {
-  absl::Status status = MakeMatrixDesc(dnnl_, rows, k_, lda, 1, &tile->source);
+  absl::Status status = MakeMatrixDesc(dnnl_, rows, k_, k_, 1, &tile->source);
   if (!status.ok()) return status;
-  status = MakeMatrixDesc(dnnl_, rows, n_, ldc, 1, &tile->destination);
+  status = MakeMatrixDesc(dnnl_, rows, n_, n_, 1, &tile->destination);
   if (!status.ok()) return status;
   PrimitiveAttr attr(dnnl_);
   dnnl_status_t made = dnnl_.primitive_attr_create(attr.out());
@@ -186,8 +170,7 @@ absl::Status DnnlPackedGemm::MakeTile(int64_t rows, int64_t lda, int64_t ldc,
       desc->out(), dnnl_.engine, tile->source.get(), weights, nullptr,
       tile->destination.get(), attr.get());
   const std::string what =
-      absl::StrCat("matmul of ", rows, " rows, k=", k_, ", n=", n_,
-                   ", lda=", lda, ", ldc=", ldc);
+      absl::StrCat("matmul of ", rows, " rows, k=", k_, ", n=", n_);
   const auto failed = [&](dnnl_status_t why) { return DnnlError(what, why); };
   if (made == dnnl_unimplemented || made == dnnl_last_impl_reached) {
     return absl::UnimplementedError(what);
@@ -212,18 +195,17 @@ absl::Status DnnlPackedGemm::MakeTile(int64_t rows, int64_t lda, int64_t ldc,
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::shared_ptr<const TileSet>> DnnlPackedGemm::MakeTileSet(
-    int64_t lda, int64_t ldc) const {
-  auto set = std::make_shared<TileSet>();
+absl::Status DnnlPackedGemm::MakeTiles() {
   for (int64_t rows : kTileRows) {
-    set->tiles.emplace_back(dnnl_);
+    set_.tiles.emplace_back(dnnl_);
     PrimitiveDesc desc(dnnl_);
     absl::Status status =
-        MakeTile(rows, lda, ldc, weights_.get(), &set->tiles.back(), &desc);
+        MakeTile(rows, weights_.get(), &set_.tiles.back(), &desc);
     if (!status.ok()) return status;
+    scratch_bytes_ = std::max(scratch_bytes_, set_.tiles.back().scratch_bytes);
   }
-  set->id = next_tile_set_id.fetch_add(1, std::memory_order_relaxed);
-  return std::shared_ptr<const TileSet>(std::move(set));
+  set_.id = next_tile_set_id.fetch_add(1, std::memory_order_relaxed);
+  return absl::OkStatus();
 }
 
 absl::Status DnnlPackedGemm::Prepare() {
@@ -237,8 +219,7 @@ absl::Status DnnlPackedGemm::Prepare() {
   if (made != dnnl_success) return DnnlError("weight", made);
   Tile first(dnnl_);
   PrimitiveDesc desc(dnnl_);
-  absl::Status status =
-      MakeTile(kMaxTileRows, k_, n_, any.get(), &first, &desc);
+  absl::Status status = MakeTile(kMaxTileRows, any.get(), &first, &desc);
   if (absl::IsUnimplemented(status)) return absl::OkStatus();  // not packed
   if (!status.ok()) return status;
   const const_dnnl_memory_desc_t chosen =
@@ -251,15 +232,11 @@ absl::Status DnnlPackedGemm::Prepare() {
   if (num_blocks == 0) return absl::OkStatus();
   made = dnnl_.memory_desc_clone(weights_.out(), chosen);
   if (made != dnnl_success) return DnnlError("weight layout", made);
-  absl::StatusOr<std::shared_ptr<const TileSet>> dense = MakeTileSet(k_, n_);
-  if (absl::IsUnimplemented(dense.status())) return absl::OkStatus();
-  if (!dense.ok()) return dense.status();
-  dense_ = *std::move(dense);
+  status = MakeTiles();
+  if (absl::IsUnimplemented(status)) return absl::OkStatus();
+  if (!status.ok()) return status;
   packed_bytes_ =
       static_cast<int64_t>(dnnl_.memory_desc_get_size(weights_.get()));
-  for (const Tile& tile : dense_->tiles) {
-    scratch_bytes_ = std::max(scratch_bytes_, tile.scratch_bytes);
-  }
   can_pack_ = true;
   return absl::OkStatus();
 }
@@ -302,30 +279,9 @@ absl::Status DnnlPackedGemm::Pack(const void* weight, bool transpose,
   return absl::OkStatus();
 }
 
-absl::StatusOr<const TileSet*> DnnlPackedGemm::FindTileSet(int64_t lda,
-                                                           int64_t ldc) const {
-  if (lda == k_ && ldc == n_) return dense_.get();
-  const std::pair<int64_t, int64_t> key(lda, ldc);
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    const auto found = strided_.find(key);
-    if (found != strided_.end()) return found->second.get();
-    if (strided_.size() >= kMaxStrides) return nullptr;
-  }
-  absl::StatusOr<std::shared_ptr<const TileSet>> made = MakeTileSet(lda, ldc);
-  if (absl::IsUnimplemented(made.status())) return nullptr;
-  if (!made.ok()) return made.status();
-  for (const Tile& tile : (*made)->tiles) {
-    // The run's scratch was sized for the dense family.
-    if (tile.scratch_bytes > scratch_bytes_) return nullptr;
-  }
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return strided_.emplace(key, *std::move(made)).first->second.get();
-}
-
-absl::Status DnnlPackedGemm::RunTile(const TileSet& set, size_t tile_index,
-                                     const float* a, const void* packed,
-                                     float* c, void* scratch) const {
+absl::Status DnnlPackedGemm::RunTile(size_t tile_index, const float* a,
+                                     const void* packed, float* c,
+                                     void* scratch) const {
   ThreadMemory& thread = GetThreadMemory();
   if (thread.dnnl != &dnnl_) {
     thread.by_set.clear();
@@ -337,11 +293,11 @@ absl::Status DnnlPackedGemm::RunTile(const TileSet& set, size_t tile_index,
     thread.stream = std::move(stream);
     thread.dnnl = &dnnl_;
   }
-  if (thread.by_set.size() <= static_cast<size_t>(set.id)) {
-    thread.by_set.resize(static_cast<size_t>(set.id) + 1);
+  if (thread.by_set.size() <= static_cast<size_t>(set_.id)) {
+    thread.by_set.resize(static_cast<size_t>(set_.id) + 1);
   }
-  const Tile& tile = set.tiles[tile_index];
-  std::unique_ptr<TileMemory>& memory = thread.by_set[set.id][tile_index];
+  const Tile& tile = set_.tiles[tile_index];
+  std::unique_ptr<TileMemory>& memory = thread.by_set[set_.id][tile_index];
   dnnl_status_t made = dnnl_success;
   if (memory == nullptr) {
     auto fresh = std::make_unique<TileMemory>(dnnl_);
@@ -377,24 +333,19 @@ absl::Status DnnlPackedGemm::RunTile(const TileSet& set, size_t tile_index,
   return absl::OkStatus();
 }
 
-absl::Status DnnlPackedGemm::Run(int64_t rows, const void* a, int64_t lda,
-                                 const void* packed, void* c, int64_t ldc,
+absl::Status DnnlPackedGemm::Run(int64_t rows, const void* a,
+                                 const void* packed, void* c,
                                  void* scratch) const {
   if (rows <= 0) return absl::OkStatus();
   const OmpOneThread one_thread(dnnl_);
   const auto* const a_row = static_cast<const float*>(a);
   auto* const c_row = static_cast<float*>(c);
-  // Of one row the leading dimensions say nothing, and may say anything.
-  absl::StatusOr<const TileSet*> found =
-      rows == 1 ? dense_.get() : FindTileSet(lda, ldc);
-  if (!found.ok()) return found.status();
-  const TileSet* const set = *found == nullptr ? dense_.get() : *found;
   for (int64_t left = rows; left > 0;) {
-    const size_t tile = *found == nullptr ? kOneRow : NextTile(rows, left);
+    const size_t tile = NextTile(rows, left);
     // A tile of more rows than are left begins with rows that are done.
     const int64_t begin = rows - std::max(left, kTileRows[tile]);
-    absl::Status status = RunTile(*set, tile, a_row + begin * lda, packed,
-                                  c_row + begin * ldc, scratch);
+    absl::Status status =
+        RunTile(tile, a_row + begin * k_, packed, c_row + begin * n_, scratch);
     if (!status.ok()) return status;
     left -= kTileRows[tile];
   }

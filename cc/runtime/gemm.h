@@ -37,11 +37,11 @@ class PackedGemm {
   virtual absl::Status Pack(const void* weight, bool transpose,
                             void* packed) const = 0;
 
-  // c[rows, n] = a[rows, k] x packed. Leading dimensions count elements. One
+  // c[rows, n] = a[rows, k] x packed, both dense: oneDNN 3.2 has only its
+  // reference implementation for packed weights with other strides. One
   // thread; `scratch` belongs to this call.
-  virtual absl::Status Run(int64_t rows, const void* a, int64_t lda,
-                           const void* packed, void* c, int64_t ldc,
-                           void* scratch) const = 0;
+  virtual absl::Status Run(int64_t rows, const void* a, const void* packed,
+                           void* c, void* scratch) const = 0;
 };
 
 // c[m, n] = op(a) x op(b), row-major f32, one thread, as

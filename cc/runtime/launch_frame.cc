@@ -100,8 +100,8 @@ int32_t ImportGemmPacked(disc_frame_t* frame, int32_t gemm, int32_t slot,
     char* const scratch = static_cast<char*>(frame->scratch) +
                           slot * frame->scratch_stride +
                           run->gemm_scratch_offset;
-    status = run->executable->gemms()[gemm]->Run(
-        rows, a, lda, weight.packed->data(), c, ldc, scratch);
+    status = run->executable->gemms()[gemm]->Run(rows, a, weight.packed->data(),
+                                                 c, scratch);
   }
   return status.ok() ? DISC_OK : run->FailLibrary(status);
 }
@@ -136,7 +136,8 @@ LaunchResult NotOk(const char* entry, int32_t status, const disc_frame_t& frame,
     result.failed_guard = guard;
     result.reason = guards[guard];
   } else {
-    // Guards of the plan have numbers; what a task finds while it runs does not.
+    // Guards of the plan have numbers; what a task finds while it runs does
+    // not.
     result.reason = "an index is out of range";
   }
   return result;

@@ -301,6 +301,47 @@ TEST(LibraryThatGoesMissingIsAReason) {
   EXPECT(absl::StrContains(result.reason, "cannot load oneDNN"));
 }
 
+TEST(LeadingDimensionsOfAPackedWeight) {
+  const auto loaded = Executable::Load(
+      "tf_disc manifest 1\nabi 1\ncompiler by-hand\nllvm none\n"
+      "target x86-64\nentry plan strided_plan\nentry run strided_run\n"
+      "sizes 0\ninput 0 f32 2\ninput 1 f32 2\noutput 0 f32 2\n"
+      "gemm 0 weight=1 dtype=f32 k=24 n=40 transpose=0\n",
+      testing::CompileC("cc/runtime/tests/strided_kernel.c"));
+  ASSERT(loaded.ok());
+  const auto slots = (*loaded)->NewWeightSlots();
+  const Demo demo(0);  // for its weight
+  constexpr int64_t kColumns = kK + 5;
+  for (int64_t rows : {1, 2, 70}) {
+    std::vector<float> x(static_cast<size_t>(rows * kColumns));
+    for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i % 7) - 3;
+    const std::vector<int64_t> dims = {rows, kColumns};
+    std::vector<LaunchInput> inputs = demo.Inputs(true);
+    inputs.pop_back();
+    inputs[0].data = x.data();
+    inputs[0].dims = dims;
+    for (int launch = 0; launch < 4; ++launch) {
+      PoolHost host(nullptr);
+      host.holds = {nullptr, demo.w};
+      ASSERT(RunExecutable(**loaded, inputs, slots.get(), &host).outcome ==
+             LaunchOutcome::kDone);
+      const auto* y = static_cast<const float*>(host.outputs[0].get());
+      int wrong = 0;
+      for (int64_t i = 0; i < rows; ++i) {
+        for (int64_t j = 0; j < kN; ++j) {
+          float sum = 0;
+          for (int64_t l = 0; l < kK; ++l) {
+            sum += x[i * kColumns + l] * (*demo.w)[l * kN + j];
+          }
+          wrong += y[i * (kN + 2) + j] != sum;
+        }
+      }
+      EXPECT_EQ(wrong, 0);
+    }
+  }
+  WeightCache::Global().Clear();
+}
+
 TEST(KernelCompiledInOtherWaysLoadsToo) {
   for (const char* flags : {"-fPIE", "-fPIC -O0", "-fPIC -mcmodel=small -O3"}) {
     const auto loaded = Executable::Load(kManifest, CompileDemoKernel(flags));

@@ -26,7 +26,7 @@ class CopyGemm : public PackedGemm {
     std::memcpy(packed, weight, static_cast<size_t>(packed_bytes()));
     return absl::OkStatus();
   }
-  absl::Status Run(int64_t, const void*, int64_t, const void*, void*, int64_t,
+  absl::Status Run(int64_t, const void*, const void*, void*,
                    void*) const override {
     return absl::UnimplementedError("not in this test");
   }
