@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from tf_disc.compiler.ir.dims import Dim, product
 from tf_disc.compiler.ir.functions import FUNCTIONS
 from tf_disc.compiler.ir.graph import Graph, Op, Value
+from tf_disc.compiler.passes.materialize import storage_of
 from tf_disc.compiler.passes.views import FULL, INDEX_MAPS, ROW, strided_view, through_broadcast
 
 #: Columns up to which a product is computed tile by tile in front of its epilogue: 64 rows of them stay in L2.
@@ -263,8 +264,15 @@ def find_inlined(graph: Graph) -> set[Op]:
     concat) and reads each element once; otherwise the op joins its reader's loop, or is stored.
     """
     uses = graph.uses()
-    outputs = set(graph.outputs)
+    outputs = {*graph.outputs, *(storage_of(v) for v in graph.outputs)}
     inlined: set[Op] = set()
+
+    def feeds_product(value: Value) -> bool:
+        """Products read memory."""
+        return any(
+            user.name == "matmul" or (user.name in INDEX_MAPS and feeds_product(user.result))
+            for user in uses.get(value, [])
+        )
 
     def reader(value: Value) -> tuple[Op | None, bool]:
         """The one computing op that reads the value, and whether the order changes on the way."""
@@ -288,6 +296,7 @@ def find_inlined(graph: Graph) -> set[Op]:
             op.result not in outputs
             and op.result.tensor.num_elements.is_one
             and _of_sizes(op, inlined)
+            and not feeds_product(op.result)
         ):
             inlined.add(op)
             continue

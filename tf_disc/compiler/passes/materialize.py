@@ -62,4 +62,7 @@ def product_can_read(value: Value) -> bool:
     m, n = view.dims[-2:]
     if (rows == 0 and not m.is_one) or (columns == 0 and not n.is_one):
         return False
-    return columns == 1 or rows == 1 or n.is_one or m.is_one
+    # The library steps forward only: reversed axes are copied.
+    if columns == 1 or n.is_one:
+        return m.is_one or rows.lower_bound >= 0
+    return (rows == 1 or m.is_one) and columns.lower_bound >= 0
