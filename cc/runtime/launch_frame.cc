@@ -91,7 +91,9 @@ int32_t ImportGemmPacked(disc_frame_t* frame, int32_t gemm, int32_t slot,
   const ManifestGemm& use = manifest.gemms[gemm];
   const RunWeight& weight = run->weights[gemm];
   absl::Status status;
-  if (weight.packed == nullptr) {
+  // Of one row a leading dimension says nothing.
+  const bool is_dense = rows == 1 || (lda == use.k && ldc == use.n);
+  if (weight.packed == nullptr || !is_dense) {
     status =
         DenseGemm(false, use.transpose, rows, use.n, use.k,
                   static_cast<const float*>(a), lda, weight.data,
