@@ -148,7 +148,7 @@ class DiscLaunchKernel : public AsyncOpKernel {
 
   // Runs a kernel, or asks for one and runs the function or waits.
   void Launch(OpKernelContext* context, DoneCallback done, int waits) {
-    Attempt attempt = TryKernels(context);
+    Attempt attempt = TryKernels(context, /*is_first=*/waits == 0);
     if (attempt.done) {
       done();
     } else if (attempt.record == nullptr) {
@@ -166,7 +166,8 @@ class DiscLaunchKernel : public AsyncOpKernel {
 
   // Runs the first variant whose guards hold. Holds variables' locks at most
   // until it returns.
-  Attempt TryKernels(OpKernelContext* context) {
+  // `is_first`: not a launch that has waited.
+  Attempt TryKernels(OpKernelContext* context, bool is_first) {
     Attempt attempt;
     LaunchInputs inputs;
     absl::Status status = inputs.Resolve(context, *rules_);
@@ -195,7 +196,7 @@ class DiscLaunchKernel : public AsyncOpKernel {
       return attempt;
     }
     SignatureRecord* record = signature->record;
-    record->calls.fetch_add(1, std::memory_order_relaxed);
+    if (is_first) record->calls.fetch_add(1, std::memory_order_relaxed);
     const int count = record->num_variants();
     for (int i = 0; i < count; ++i) {
       const LaunchResult result =

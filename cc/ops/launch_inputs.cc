@@ -32,6 +32,10 @@ absl::Status LaunchInputs::ResolveVariables(OpKernelContext* context,
                                             absl::Span<const int> inputs) {
   std::vector<Var*> of_input;
   for (int i : inputs) {
+    if (context->input(i).NumElements() != 1) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("input ", i, " is not one handle"));
+    }
     const tensorflow::ResourceHandle& handle =
         tensorflow::HandleFromInput(context, i);
     tensorflow::core::RefCountPtr<Var> variable;
