@@ -380,7 +380,8 @@ class DiscLaunchKernel : public AsyncOpKernel {
           if (!waiter->Claim()) return;
           // Not on the compile thread: the next compile would wait for this
           // run.
-          const auto& runner = *waiter->context->runner();
+          // A copy: the step, and its runner with it, may end within the call.
+          const auto runner = *waiter->context->runner();
           runner([this, waiter, waits] { Resume(waiter.get(), waits); });
         });
     if (answer != Answer::kPending && waiter->Claim()) {
