@@ -6,5 +6,16 @@ that compare with TensorFlow have it plain.
 
 import os
 
+import pytest
+
 os.environ.setdefault("TF_DISC", "0")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Here rather than beside the golden tests: pytest reads options before it looks into folders."""
+    parser.addoption(
+        "--update-golden",
+        action="store_true",
+        help="rewrite the expected text of golden tests; review the difference like code",
+    )

@@ -118,10 +118,15 @@ def test_an_attribute_without_text_form_is_refused() -> None:
         attr_text({1})
 
 
-@pytest.mark.parametrize(
-    "type_", [tensor("f32", []), tensor("bool", [1, Dim.call("max", 0, Dim.symbol("a")), 3]), LoopType("i64", True), LoopType("ptr")],
-    ids=str,
-)  # fmt: skip
+TYPES = (
+    tensor("f32", []),
+    tensor("bool", [1, Dim.call("max", 0, Dim.symbol("a")), 3]),
+    LoopType("i64", True),
+    LoopType("ptr"),
+)
+
+
+@pytest.mark.parametrize("type_", TYPES, ids=str)
 def test_types_round_trip(type_: Any) -> None:
     assert parse_type(str(type_)) == type_
 
