@@ -108,7 +108,10 @@ def test_small_integer_inputs_say_sizes() -> None:
 
 
 def test_contradictory_sizes_are_the_users_error() -> None:
-    with pytest.raises(ShapeError, match=r"sum: broadcast: sizes 5 \(d1_0\) and 3 \(d0_0\) do not broadcast|sizes 3"):
+    with pytest.raises(
+        ShapeError,
+        match=r"sum: broadcast: sizes 5 \(d1_0\) and 3 \(d0_0\) do not broadcast|sizes 3",
+    ):
         add((3,), (5,))
 
 
@@ -131,7 +134,9 @@ def test_a_call_against_the_graphs_own_sizes() -> None:
 def test_an_op_without_a_rule_names_the_node() -> None:
     w = ClusterWriter()
     x = w.tensor("x", np.zeros((2, 3), F32))
-    with pytest.raises(UnsupportedError, match=r'Einsum "attn/scores" \(f32\[d0_0, d0_1\]\) has no rule'):
+    with pytest.raises(
+        UnsupportedError, match=r'Einsum "attn/scores" \(f32\[d0_0, d0_1\]\) has no rule'
+    ):
         import_cluster(w.cluster(w.node("Einsum", x, name="attn/scores")))
 
 
@@ -140,7 +145,9 @@ def test_sizes_computed_from_data_name_the_node() -> None:
     x = w.tensor("x", np.zeros((6,), F32))
     big = w.tensor("big", np.zeros((2, 2), np.int32))
     top = w.node("Max", big, w.constant([0]), keep_dims=False)
-    with pytest.raises(UnsupportedError, match="again: operand 1 of Reshape is computed from data of i32"):
+    with pytest.raises(
+        UnsupportedError, match="again: operand 1 of Reshape is computed from data of i32"
+    ):
         import_cluster(w.cluster(w.node("Reshape", x, top, name="again")))
 
 
@@ -190,6 +197,48 @@ def test_an_undefined_operand_is_named() -> None:
         import_cluster(w.cluster("gone:0"))
 
 
+def test_a_rule_that_fails_names_the_node() -> None:
+    w = ClusterWriter()
+    x = w.tensor("x", np.zeros((2,), F32))
+    with pytest.raises(
+        InternalError, match=r'AddV2 "half" \(f32\[d0_0\]\): its rule failed: IndexError'
+    ):
+        import_cluster(w.cluster(w.node("AddV2", x, name="half")))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda c: c["inputs"][0].update(dtype="f99"), "input \"x\": dtype 'f99'"),
+        (lambda c: c["inputs"][0].update(kind="thing"), "input \"x\": kind 'thing'"),
+        (lambda c: c["inputs"][1].update(dims=[None, 48]), 'input "w": dims [None, 48]'),
+        (lambda c: c["inputs"][0].update(sizes=[5]), 'input "x": sizes [5]'),
+        (lambda c: c["inputs"][0].update(sizes=[5, -1]), 'input "x": sizes [5, -1]'),
+        (lambda c: c["nodes"][0].update(inputs="x"), "node \"dense/MatMul\": inputs 'x'"),
+        (
+            lambda c: c["nodes"][0]["attrs"].update(transpose_a={"b": 1.5}),
+            "attribute transpose_a {'b': 1.5}",
+        ),
+        (
+            lambda c: c["nodes"][0]["attrs"].update(transpose_a={"x": 1}),
+            "attribute transpose_a {'x': 1}",
+        ),
+        (
+            lambda c: c["nodes"][2]["attrs"]["value"]["tensor"].update(values=[1, 2]),
+            'node "const_2": attribute value: 2 values for 1 elements',
+        ),
+    ],
+)
+def test_damage_is_named(change: Any, message: str) -> None:
+    cluster = SAMPLES["dense_gelu"]()
+    import_cluster(cluster)
+    change(cluster)
+    with pytest.raises(UnsupportedError) as caught:
+        import_cluster(cluster)
+    assert str(caught.value).startswith("the cluster file is damaged: ")
+    assert message in str(caught.value)
+
+
 def _paths(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     found = [path] if path else []
     if isinstance(value, dict):
@@ -220,6 +269,8 @@ def test_damage_anywhere_is_refused_by_name(name: str) -> None:
                 import_cluster(damaged)
             except UnsupportedError:
                 refused += 1
+            except InternalError as e:
+                assert "its rule failed" in str(e) or "disagree" in str(e)
     assert refused > 100
 
 

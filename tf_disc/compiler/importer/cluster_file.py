@@ -7,7 +7,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from tf_disc.compiler.errors import InternalError, ShapeError, UnsupportedError
+from tf_disc.compiler.errors import CompilerError, InternalError, ShapeError, UnsupportedError
+from tf_disc.compiler.importer.check_file import check_file
 from tf_disc.compiler.ir.builder import MAX_CONTENTS, GraphBuilder, Speculation
 from tf_disc.compiler.ir.dims import Dim, as_dim
 from tf_disc.compiler.ir.graph import Graph, Guard, Input, SymbolSource, Value
@@ -20,18 +21,12 @@ MAX_RESTARTS = 1000
 
 
 def load_cluster(text: str) -> dict[str, Any]:
-    """Parses the JSON and checks the parts that everything relies on. Raises UnsupportedError with the place."""
+    """Parses the JSON and checks its form. Raises UnsupportedError with the place."""
     try:
         cluster = json.loads(text)
     except ValueError as e:
         raise UnsupportedError(f"the cluster file is not JSON: {e}") from e
-    if not isinstance(cluster, dict) or cluster.get("version") != 1:
-        raise UnsupportedError(
-            "the cluster file is not of version 1; use the tf_disc that wrote it"
-        )
-    for key in ("name", "inputs", "nodes", "outputs"):
-        if key not in cluster:
-            raise UnsupportedError(f'the cluster file has no "{key}"')
+    check_file(cluster)
     return cluster
 
 
@@ -40,6 +35,7 @@ def import_cluster(cluster: Mapping[str, Any]) -> Graph:
 
     Raises UnsupportedError (a node without a rule) or ShapeError (sizes that TensorFlow will refuse).
     """
+    check_file(cluster)
     known: dict[str, tuple[Dim, str]] = {}
     for _ in range(MAX_RESTARTS):
         try:
@@ -169,8 +165,16 @@ class _Importer:
                 f'{op} "{name}" ({types}) has no rule. The cluster stays with TensorFlow; see docs/adding_an_op.md'
             )
         context = RuleContext(self.builder, name, op, inputs, attrs)
-        expected = rule.shape(context)
-        lowered = rule.lower(context)
+        try:
+            expected = rule.shape(context)
+            lowered = rule.lower(context)
+        except (CompilerError, Speculation):
+            raise
+        except Exception as e:
+            types = ", ".join(str(v.type) for v in inputs)
+            raise InternalError(
+                f'{op} "{name}" ({types}): its rule failed: {type(e).__name__}: {e}'
+            ) from e
         results = [lowered] if isinstance(lowered, Value) else list(lowered)
         if [tuple(r.dims) for r in results] != [tuple(e) for e in expected]:
             found = ", ".join(str(r.type) for r in results)
