@@ -68,13 +68,13 @@ def test_what_is_missing_or_differs_names_the_command(tmp_path: Path) -> None:
     new = tmp_path / "new.disc"
     new.write_text(CASES[0].read_text(encoding="utf-8").partition(CUT)[0])
     with pytest.raises(
-        AssertionError, match="expects nothing yet; write it with: pytest .* --update-golden"
+        AssertionError, match=r"expects nothing yet; write it with: pytest .* --update-golden"
     ):
         check(new, update=False)
     check(new, update=True)
     check(new, update=False)
     new.write_text(new.read_text() + "more\n")
     with pytest.raises(
-        AssertionError, match="if that is what should be: pytest .* --update-golden"
+        AssertionError, match=r"if that is what should be: pytest .* --update-golden"
     ):
         check(new, update=False)
