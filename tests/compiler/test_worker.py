@@ -80,7 +80,13 @@ def worker() -> Iterator[Worker]:
 
 def request(cluster: Any, **changes: Any) -> dict[str, Any]:
     """A request as the runtime writes it."""
-    whole = {"cluster": cluster, "target": host_target(), "features": "", "precision": "f32", "dump": ""}
+    whole = {
+        "cluster": cluster,
+        "target": host_target(),
+        "features": "",
+        "precision": "f32",
+        "dump": "",
+    }
     return {**whole, **changes}
 
 
@@ -189,7 +195,13 @@ def seconds(*command: str) -> float:
     best = 1e9
     for _ in range(4):
         started = time.perf_counter()
-        subprocess.run([sys.executable, *command], cwd=ROOT, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        subprocess.run(
+            [sys.executable, *command],
+            cwd=ROOT,
+            check=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+        )
         best = min(best, time.perf_counter() - started)
     return best
 

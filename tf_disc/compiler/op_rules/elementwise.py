@@ -226,7 +226,7 @@ RULES: list[OpRule] = [
         tuple(
             Example((Arg(s, (3, 19), "finite"),), {"DstT": d})
             for s in (*NUMBERS, "bool") for d in (*NUMBERS, "bool") if s != d
-        ),
+        ) + (Example((Arg("f32", (0, 3)),), {"DstT": "i64"}),),
         attrs={"Truncate": ("false",)},
         notes="A float out of an integer's range gives what the CPU's conversion gives, as in TensorFlow.",
     ),
@@ -235,21 +235,22 @@ RULES: list[OpRule] = [
         tuple(
             Example((Arg("bool", a), Arg(d, b), Arg(d, e)))
             for d in ("f32", "i64")
-            for a, b, e in (((3, 5), (3, 5), (3, 5)), ((5,), (3, 5), ()), ((), (17,), (17,)), ((3, 1), (1, 33), (33,)))
+            for a, b, e in (((3, 5), (3, 5), (3, 5)), ((5,), (3, 5), ()), ((), (17,), (17,)), ((3, 1), (1, 33), (33,)), ((0, 3), (3,), ()))
         ),
     ),
     OpRule(
         "Select", {"T": (*NUMBERS, "bool")}, _select_v1_shape, _select,
         (
             Example((Arg("bool", (3, 5)), Arg("f32", (3, 5)), Arg("f32", (3, 5)))),
+            Example((Arg("bool", (0, 5)), Arg("f32", (0, 5)), Arg("f32", (0, 5)))),
             Example((Arg("bool", ()), Arg("f32", (3, 5)), Arg("f32", (3, 5)))),
         ),
     ),
     OpRule(
         "_UnaryOpsComposition", {"T": F32}, same_as_first, _composition,
         tuple(
-            Example((Arg("f32", (3, 37), "finite"),), {"op_names": names})
-            for names in (("Relu", "Log1p"), ("Abs", "Sqrt"), ("Neg", "Exp", "Tanh"))
+            Example((Arg("f32", shape, "finite"),), {"op_names": names})
+            for shape in ((3, 37), (0, 3)) for names in (("Relu", "Log1p"), ("Abs", "Sqrt"), ("Neg", "Exp", "Tanh"))
         ),
         attrs={},
         notes=f"Of {', '.join(sorted(COMPOSED))}.",

@@ -78,7 +78,7 @@ RULES: list[OpRule] = [
         attrs={"grad_x": ("false",), "grad_y": ("false",)},
     ),
     OpRule(
-        "BatchMatMul", {"T": ("f32",)}, _batch_shape, _batch_matmul, _BATCH[:3], cost="heavy",
+        "BatchMatMul", {"T": ("f32",)}, _batch_shape, _batch_matmul, (*_BATCH[:3], *_BATCH[12:15]), cost="heavy",
         attrs={"grad_x": ("false",), "grad_y": ("false",)},
     ),
 ]  # fmt: skip
