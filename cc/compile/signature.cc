@@ -187,11 +187,11 @@ std::vector<ClusterInput> SignatureRules::Describe(
     } else {
       described.dims.assign(input.dims(), -1);
     }
-    const bool may_say_sizes =
-        rule.kind == InputKind::kTensor && input.dims() <= 1 &&
-        input.NumElements() <= kMaxSizeValues &&
-        (input.dtype() == tensorflow::DT_INT32 ||
-         input.dtype() == tensorflow::DT_INT64);
+    const bool may_say_sizes = rule.kind == InputKind::kTensor &&
+                               input.dims() <= 1 &&
+                               input.NumElements() <= kMaxSizeValues &&
+                               (input.dtype() == tensorflow::DT_INT32 ||
+                                input.dtype() == tensorflow::DT_INT64);
     if (rule.kind == InputKind::kConst || may_say_sizes) {
       described.value = input;
     }
