@@ -60,6 +60,9 @@ py-tests: build ## the Python tests, those without TensorFlow first
 
 docs: install ## the pages that are made from tables
 	TF_DISC=0 $(BIN)/python -m tf_disc.tools.options_page
+	TF_DISC=0 $(BIN)/python -m tf_disc.tools.ops_page
+	TF_DISC=0 $(BIN)/python -m tf_disc.tools.architecture_page
+	TF_DISC=0 $(BIN)/python -m tf_disc.compiler.codegen.mathlib.document docs/numerics.md
 
 wheel: install ## dist/*.whl, built in the virtual environment
 	$(BIN)/python -m pip wheel --no-deps --no-build-isolation --wheel-dir dist .

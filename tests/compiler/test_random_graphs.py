@@ -53,6 +53,7 @@ def check(
             compare(found, wanted, entry)
 
 
+TARGETS = sorted({"x86-64-v3", host_target()})
 other_sizes = st.fixed_dictionaries({d: st.sampled_from(SIZES) for d in "abc"})
 
 
@@ -62,9 +63,9 @@ other_sizes = st.fixed_dictionaries({d: st.sampled_from(SIZES) for d in "abc"})
     derandomize=not MORE,
     suppress_health_check=list(HealthCheck),
 )
-@given(clusters(), st.lists(other_sizes, min_size=2, max_size=3))
+@given(clusters(), st.lists(other_sizes, min_size=2, max_size=3), st.sampled_from(TARGETS))
 def test_compiled_is_interpreted(
-    case: tuple[RandomCluster, dict[str, int]], others: list[dict[str, int]]
+    case: tuple[RandomCluster, dict[str, int]], others: list[dict[str, int]], target: str
 ) -> None:
     made, hints = case
-    check(made, hints, others, host_target())
+    check(made, hints, others, target)
