@@ -1,6 +1,7 @@
 #include <pybind11/stl.h>
 
 #include "cc/bindings/bindings.h"
+#include "cc/grappler/graph_dump.h"
 #include "cc/ops/control.h"
 #include "cc/runtime/weight_cache.h"
 
@@ -22,6 +23,7 @@ void ConfigureLaunch(std::vector<std::string> worker_command,
   }
   settings.fingerprint = std::move(fingerprint);
   settings.cache_dir = std::move(cache_dir);
+  SetGraphDumpDir(dump_dir);
   settings.dump_dir = std::move(dump_dir);
   settings.compile_timeout_s = compile_timeout_s;
   settings.weight_cache_mb = weight_cache_mb;

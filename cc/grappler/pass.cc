@@ -12,6 +12,7 @@
 #include "cc/base/options.h"
 #include "cc/grappler/candidates.h"
 #include "cc/grappler/deadness.h"
+#include "cc/grappler/graph_dump.h"
 #include "cc/grappler/graph_index.h"
 #include "cc/grappler/growth.h"
 #include "cc/grappler/op_table.h"
@@ -335,6 +336,14 @@ void RunPass(const GrapplerItem& item,
   record.time_us = std::chrono::duration_cast<std::chrono::microseconds>(
                        std::chrono::steady_clock::now() - start)
                        .count();
+  if (changed) {
+    const absl::Status dumped = DumpGraphs(item.id, item.graph, *result);
+    if (!dumped.ok()) {
+      LOG(WARNING) << "tf_disc: the graphs of \"" << item.id
+                   << "\" are not dumped: " << dumped.message()
+                   << ". Check the folder of option `dump`.";
+    }
+  }
   if (table != nullptr && !IsOutlinedFunctionName(item.id)) {
     RecordGraph(std::move(record), LaunchedClusters(item.graph));
   }

@@ -181,3 +181,16 @@ def test_an_index_out_of_range() -> None:
     assert counts["fallbacks"] == 2
     said = [s for c in tf_disc.report().as_dict()["clusters"] for s in c["fallbacks"]]
     assert any("an index is out of range" in s for s in said), said
+
+
+def test_a_dump_holds_graphs_cluster_stages_and_inputs(tmp_path: Path) -> None:
+    run_process(TF_DISC_DUMP=str(tmp_path))
+    (graphs,) = tmp_path.glob("graph_*")
+    before, after = (graphs / f"{name}.pbtxt" for name in ("before", "after"))
+    assert 'op: "Softmax"' in before.read_text()
+    assert 'op: "DiscLaunch"' in after.read_text()
+    (cluster,) = tmp_path.glob("cluster_*")
+    names = {f.name for f in cluster.iterdir()}
+    assert {"cluster.json", "input_0.npy", "manifest.txt", "kernel.o"} <= names
+    for stage in ("import", "groups", "loops", "llvm", "optimize", "emit"):
+        assert any(stage in name for name in names), (stage, names)
