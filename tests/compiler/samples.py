@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from tests.compiler.clusters import ClusterWriter, gelu, layer_norm
-from tf_disc.compiler.codegen.kernel import Kernel, KernelBuilder
+from tf_disc.compiler.codegen.kernel import Kernel
 from tf_disc.compiler.codegen.memory import Memory, plan_memory
+from tf_disc.compiler.codegen.product_kernel import build_kernel
 from tf_disc.compiler.importer.cluster_file import import_cluster
 from tf_disc.compiler.ir.graph import Graph
 from tf_disc.compiler.ir.verifier import verify_graph
@@ -115,7 +116,6 @@ def grouped(graph: Graph) -> tuple[list[Group], Memory, list[Kernel]]:
     memory = plan_memory(graph, groups, inlined)
     weights = {i.value for i in graph.inputs if i.kind == "weight"}
     kernels = [
-        KernelBuilder(group, inlined, memory.stores[i], weights).build()
-        for i, group in enumerate(groups)
+        build_kernel(group, inlined, memory.stores[i], weights) for i, group in enumerate(groups)
     ]
     return groups, memory, kernels

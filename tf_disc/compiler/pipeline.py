@@ -15,9 +15,10 @@ from tf_disc.compiler import __version__
 from tf_disc.compiler.codegen.abi import ABI_VERSION
 from tf_disc.compiler.codegen.emit_llvm import TaskEmitter, memory_type
 from tf_disc.compiler.codegen.host_program import HostProgram, Launch
-from tf_disc.compiler.codegen.kernel import Kernel, KernelBuilder
+from tf_disc.compiler.codegen.kernel import Kernel
 from tf_disc.compiler.codegen.memory import Memory, plan_memory
 from tf_disc.compiler.codegen.object_file import compile_object, lanes_of, llvm_version
+from tf_disc.compiler.codegen.product_kernel import build_kernel
 from tf_disc.compiler.importer.cluster_file import import_cluster
 from tf_disc.compiler.ir.graph import Graph, Op, Value
 from tf_disc.compiler.ir.text import print_block, print_graph
@@ -99,8 +100,7 @@ def compile_cluster(
     stages.done("groups", lambda: describe_groups(graph, groups, memory))
     weights = {i.value for i in graph.inputs if i.kind == "weight"}
     kernels = [
-        KernelBuilder(group, inlined, memory.stores[i], weights).build()
-        for i, group in enumerate(groups)
+        build_kernel(group, inlined, memory.stores[i], weights) for i, group in enumerate(groups)
     ]
     stages.done("loops", lambda: "\n".join(kernel_text(k) for k in kernels))
     program, tasks, gemms = _emit_module(graph, memory, kernels, target)

@@ -1,0 +1,126 @@
+"""Kernels of products that are no tile of a loop group: row tiles by a weight, and batches of matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tf_disc.compiler.codegen.coordinates import Coordinate
+from tf_disc.compiler.codegen.kernel import TILE_ROWS, Kernel, KernelBuilder
+from tf_disc.compiler.errors import InternalError
+from tf_disc.compiler.ir.dims import Dim, as_dim, product
+from tf_disc.compiler.ir.graph import Op, Value
+from tf_disc.compiler.ir.types import ITEM_BYTES, LoopType
+from tf_disc.compiler.passes.groups import Group, is_weight_product
+from tf_disc.compiler.passes.views import View, row_major, strided_view
+
+#: Rows of one item of a product without a batch.
+DENSE_ROWS = 64
+
+
+def build_kernel(
+    group: Group, inlined: set[Op], stores: list[Value], weights: set[Value]
+) -> Kernel:
+    """The kernel of any group. `weights`: the values that may be packed."""
+    builder = KernelBuilder(group, inlined, stores)
+    if group.kind != "product":
+        return builder.build()
+    if is_weight_product(group.ops[0], weights):
+        return _weight_product(builder)
+    return _dense_product(builder)
+
+
+def _weight_product(k: KernelBuilder) -> Kernel:
+    """Tiles of rows, each a call of the packed GEMM into the result."""
+    (op,) = k.group.ops
+    begin, end = k.b.task_arguments()
+    m, n = op.result.dims
+    (start,) = k.b.open([LoopType("i64")])
+    rows = k.b.pure("imin", [k.b.int_op("isub", end, start), k.size(TILE_ROWS)], LoopType("i64"))
+    step = k.b.int_op("imul", k.size(n), k.b.index(ITEM_BYTES[op.result.dtype]))
+    c = k.b.pure("ptradd", [k.buffer(op.result), k.b.int_op("imul", start, step)], LoopType("ptr"))
+    k.gemm_packed(op, start, rows, c)
+    k.b.close("tile_for", [begin, end, k.size(TILE_ROWS)], [])
+    cost = op.operands[0].dims[-1] * n * 2 // 100 + 10
+    return Kernel(k.group.name, k.b.body, k.arguments, m, TILE_ROWS, cost, k.scratch)
+
+
+def _dense_product(k: KernelBuilder) -> Kernel:
+    """One matrix of a batch an item; without a batch, a block of rows an item."""
+    (op,) = k.group.ops
+    begin, end = k.b.task_arguments()
+    perm = op.attrs.get("out_perm", tuple(range(len(op.result.dims))))
+    out_dims, out_strides = [as_dim(1)] * len(perm), [as_dim(1)] * len(perm)
+    for i, stride in enumerate(row_major(op.result.dims)):
+        out_dims[perm[i]], out_strides[perm[i]] = op.result.dims[i], stride
+    a, b = (
+        _matrix(op.operands[0], op.attrs["transpose_a"]),
+        _matrix(op.operands[1], op.attrs["transpose_b"]),
+    )
+    m, n, inner = out_dims[-2], out_dims[-1], a.dims[-1]
+    batch = out_dims[:-2]
+    blocked = not [d for d in batch if not d.is_one]
+    (item,) = k.b.open([LoopType("i64")])
+    sizes = [k.size(d) for d in batch]
+    where = (
+        k.math.split(Coordinate(item), sizes) if not blocked else [k.math.constant(0)] * len(batch)
+    )
+    row = k.b.int_op("imul", item, k.b.index(DENSE_ROWS)) if blocked else k.b.index(0)
+    rows = k.size(m)
+    if blocked:
+        rows = k.b.pure(
+            "imin", [k.b.int_op("isub", rows, row), k.b.index(DENSE_ROWS)], LoopType("i64")
+        )
+
+    def pointer(
+        base: Value, offset: Dim, strides: Sequence[Dim], dtype: str, at_row: Value
+    ) -> Value:
+        at = k.math.linear(
+            [*where, Coordinate(at_row)], [k.size(s) for s in (*strides[:-2], strides[-2])]
+        )
+        at = k.math.add(at, Coordinate(k.size(offset)))
+        assert at.base is not None
+        offset_bytes = k.b.int_op("imul", at.base, k.b.index(ITEM_BYTES[dtype]))
+        return k.b.pure("ptradd", [k.buffer(base), offset_bytes], LoopType("ptr"))
+
+    zero = k.b.index(0)
+    dtype = op.result.dtype
+    left = pointer(a.base, a.offset, a.strides, dtype, row)
+    right = pointer(b.base, b.offset, b.strides, dtype, zero)
+    out = pointer(op.result, as_dim(0), out_strides, dtype, row)
+    (ta, lda), (tb, ldb) = _leading(a), _leading(b)
+    k.b.effect(
+        "gemm_dense",
+        [rows, k.size(n), k.size(inner), left, k.size(lda), right, k.size(ldb), out, k.size(out_strides[-2])],
+        dtype=dtype, transpose_a=ta, transpose_b=tb,
+    )  # fmt: skip
+    k.b.close("for", [begin, end], [], step=1)
+    per_row = inner * n * 2 // 80 + 10
+    if blocked:
+        count, cost = (m + (DENSE_ROWS - 1)) // DENSE_ROWS, per_row * DENSE_ROWS
+    else:
+        count, cost = product(batch), per_row * m
+    return Kernel(k.group.name, k.b.body, k.arguments, count, as_dim(1), cost, k.scratch)
+
+
+def _matrix(value: Value, transposed: bool) -> View:
+    """An operand's view with its last two axes in the order of the product's definition."""
+    view = strided_view(value)
+    if view is None:
+        raise InternalError("an operand of a product is no view of stored elements")
+    if not transposed:
+        return view
+    dims, strides = view.dims, view.strides
+    return View(
+        view.base,
+        view.offset,
+        (*dims[:-2], dims[-1], dims[-2]),
+        (*strides[:-2], strides[-1], strides[-2]),
+    )
+
+
+def _leading(view: View) -> tuple[bool, Dim]:
+    """Whether the library must transpose the matrix, and its leading dimension."""
+    (rows, columns), (m, n) = view.strides[-2:], view.dims[-2:]
+    if columns == 1 or n.is_one:
+        return False, rows if not m.is_one else n
+    return True, columns if not n.is_one else m
