@@ -36,12 +36,15 @@ void SetTable(const std::vector<py::dict>& rows) {
 
 py::bytes Optimize(const py::bytes& graph, std::vector<std::string> fetches,
                    std::vector<std::string> feeds,
-                   std::vector<std::string> keep_ops, bool remap) {
+                   std::vector<std::string> keep_ops, std::string graph_id,
+                   bool allow_non_differentiable_rewrites, bool remap) {
   OfflineRequest request;
   request.graph = graph;
   request.fetches = std::move(fetches);
   request.feeds = std::move(feeds);
   request.keep_ops = std::move(keep_ops);
+  request.id = std::move(graph_id);
+  request.allow_non_differentiable_rewrites = allow_non_differentiable_rewrites;
   request.remap = remap;
   absl::StatusOr<std::string> optimized;
   {
@@ -61,6 +64,8 @@ void BindPass(py::module_& module) {
              py::arg("fetches"), py::kw_only(),
              py::arg("feeds") = std::vector<std::string>(),
              py::arg("keep_ops") = std::vector<std::string>(),
+             py::arg("graph_id") = "offline",
+             py::arg("allow_non_differentiable_rewrites") = true,
              py::arg("remap") = true);
   module.def("pass_statistics", &PassStatisticsJson,
              "JSON text; docs/report.md has the fields.");

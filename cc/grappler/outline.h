@@ -36,7 +36,10 @@ struct OutlinedCluster {
   // Runs as the cluster did. Named by its content.
   tensorflow::FunctionDef function;
   // The same after TensorFlow's own fusions, for calls that have no kernel;
-  // without a name if it would not differ.
+  // without a name if it would not differ. The launch names it in its attribute
+  // `_disc_fallback`. It must be instantiated as a multi-device function: some
+  // fused ops (_FusedMatMul with a GELU) have a oneDNN kernel only, which
+  // TensorFlow puts in on that way alone; on the other they are Unimplemented.
   tensorflow::FunctionDef fallback;
   // DiscLaunch, still without name, device and control inputs.
   tensorflow::NodeDef launch;

@@ -1,6 +1,8 @@
 #include "cc/grappler/pass.h"
 
+#include <algorithm>
 #include <chrono>
+#include <map>
 #include <memory>
 #include <set>
 #include <utility>
@@ -186,6 +188,29 @@ void RecordLeft(const GraphIndex& graph, const std::vector<bool>& clustered,
   }
 }
 
+// A preserved Identity at the end of a cluster would be replaced by an Identity
+// of the same name: it stays as it is.
+void TrimPreservedEnds(const GraphIndex& graph,
+                       const absl::flat_hash_set<std::string>& preserved,
+                       Cluster* cluster, std::vector<std::string>* reason) {
+  const absl::flat_hash_set<int> members(cluster->members.begin(),
+                                         cluster->members.end());
+  const auto is_end = [&](int i) {
+    if (graph.node(i).op() != "Identity" ||
+        !preserved.contains(graph.node(i).name())) {
+      return false;
+    }
+    for (const GraphIndex::Use& use : graph.uses(i)) {
+      if (members.contains(use.node)) return false;
+    }
+    (*reason)[i] = "it hands on a value under a name that must stay";
+    return true;
+  };
+  cluster->members.erase(std::remove_if(cluster->members.begin(),
+                                        cluster->members.end(), is_end),
+                         cluster->members.end());
+}
+
 // Fills `*result` and returns true if there is something to change.
 absl::StatusOr<bool> Compile(const GrapplerItem& item,
                              const tensorflow::grappler::Cluster* cluster,
@@ -226,7 +251,7 @@ absl::StatusOr<bool> Compile(const GrapplerItem& item,
   growth.has_known_length = [&](TensorRef tensor) {
     return shapes.NumElements(tensor) >= 0;
   };
-  const std::vector<Cluster> clusters =
+  std::vector<Cluster> clusters =
       GrowClusters(graph, candidates, flow, growth, &candidates.reason);
 
   const std::unordered_set<std::string> keep = item.NodesToPreserve();
@@ -245,7 +270,8 @@ absl::StatusOr<bool> Compile(const GrapplerItem& item,
       item.graph.versions().producer()};
   std::vector<PlacedCluster> placed;
   int remap_budget = config.remap ? kMaxRemappedNodes : 0;
-  for (const Cluster& candidate : clusters) {
+  for (Cluster& candidate : clusters) {
+    TrimPreservedEnds(graph, preserved, &candidate, &candidates.reason);
     absl::StatusOr<OutlinedCluster> outlined =
         OutlineCluster(context, candidate, &remap_budget);
     if (!outlined.ok()) {
