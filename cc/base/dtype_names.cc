@@ -9,11 +9,11 @@ struct Entry {
 };
 
 constexpr Entry kEntries[] = {
-    {tensorflow::DT_FLOAT, "f32"},       {tensorflow::DT_DOUBLE, "f64"},
-    {tensorflow::DT_INT32, "i32"},       {tensorflow::DT_INT64, "i64"},
-    {tensorflow::DT_BOOL, "bool"},       {tensorflow::DT_INT8, "i8"},
-    {tensorflow::DT_UINT8, "u8"},        {tensorflow::DT_INT16, "i16"},
-    {tensorflow::DT_HALF, "f16"},        {tensorflow::DT_BFLOAT16, "bf16"},
+    {tensorflow::DT_FLOAT, "f32"},         {tensorflow::DT_DOUBLE, "f64"},
+    {tensorflow::DT_INT32, "i32"},         {tensorflow::DT_INT64, "i64"},
+    {tensorflow::DT_BOOL, "bool"},         {tensorflow::DT_INT8, "i8"},
+    {tensorflow::DT_UINT8, "u8"},          {tensorflow::DT_INT16, "i16"},
+    {tensorflow::DT_HALF, "f16"},          {tensorflow::DT_BFLOAT16, "bf16"},
     {tensorflow::DT_RESOURCE, "resource"},
 };
 

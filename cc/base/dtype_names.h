@@ -1,4 +1,5 @@
-// The contract's words for element types (docs/contracts.md): DT_FLOAT <-> "f32".
+// The contract's words for element types (docs/contracts.md): DT_FLOAT <->
+// "f32".
 #ifndef TF_DISC_CC_BASE_DTYPE_NAMES_H_
 #define TF_DISC_CC_BASE_DTYPE_NAMES_H_
 

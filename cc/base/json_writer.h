@@ -36,9 +36,9 @@ class JsonWriter {
   // "nan", "inf", "-inf" as strings.
   JsonWriter& Value(double value);
   JsonWriter& Value(float value);
-  template <typename Int, typename = std::enable_if_t<
-                              std::is_integral<Int>::value &&
-                              !std::is_same<Int, bool>::value>>
+  template <typename Int,
+            typename = std::enable_if_t<std::is_integral<Int>::value &&
+                                        !std::is_same<Int, bool>::value>>
   JsonWriter& Value(Int value) {
     if constexpr (std::is_signed<Int>::value) {
       return Raw(std::to_string(static_cast<int64_t>(value)));

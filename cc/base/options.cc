@@ -27,13 +27,11 @@ State& GetState() {
 }
 
 std::string Escaped(absl::string_view text) {
-  return absl::StrReplaceAll(text,
-                             {{"%", "%25"}, {";", "%3B"}, {"=", "%3D"}});
+  return absl::StrReplaceAll(text, {{"%", "%25"}, {";", "%3B"}, {"=", "%3D"}});
 }
 
 std::string Unescaped(absl::string_view text) {
-  return absl::StrReplaceAll(text,
-                             {{"%25", "%"}, {"%3B", ";"}, {"%3D", "="}});
+  return absl::StrReplaceAll(text, {{"%25", "%"}, {"%3B", ";"}, {"%3D", "="}});
 }
 
 }  // namespace

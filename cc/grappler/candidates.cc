@@ -200,7 +200,8 @@ std::string Reason(const GraphIndex& graph, int i, const OpTable& table,
   if (policy.fed.contains(node.name())) return "its value is fed";
   if (Contains(policy.deny_ops, node.op())) return "option deny_ops names it";
   for (const std::string& pattern : policy.deny_nodes) {
-    if (MatchesPattern(node.name(), pattern)) return "option deny_nodes names it";
+    if (MatchesPattern(node.name(), pattern))
+      return "option deny_nodes names it";
   }
   if (IsTrue(node, "_XlaMustCompile") || IsTrue(node, "_XlaCompile")) {
     return "it is marked for XLA";
@@ -215,8 +216,8 @@ std::string Reason(const GraphIndex& graph, int i, const OpTable& table,
     }
     const bool wants_handle = HasPosition(rule.resources, static_cast<int>(k),
                                           static_cast<int>(operands.size()));
-    if (!wants_handle && ResourceOutput(graph, operands[k]) ==
-                             tensorflow::DT_RESOURCE) {
+    if (!wants_handle &&
+        ResourceOutput(graph, operands[k]) == tensorflow::DT_RESOURCE) {
       return "it takes a resource where its rule has none";
     }
   }
@@ -264,8 +265,8 @@ Candidates FindCandidates(const GraphIndex& graph, const OpTable& table,
                                    !policy.fed.contains(node.name());
       continue;
     }
-    candidates.reason[i] = Reason(graph, i, table, flow, policy, &devices,
-                                  &candidates.row[i]);
+    candidates.reason[i] =
+        Reason(graph, i, table, flow, policy, &devices, &candidates.row[i]);
   }
   return candidates;
 }

@@ -17,7 +17,8 @@ namespace tf_disc {
 struct CandidatePolicy {
   // Nodes whose outputs a session replaces.
   absl::flat_hash_set<std::string> fed;
-  // Options deny_ops and deny_nodes; a `*` in a node's name stands for any text.
+  // Options deny_ops and deny_nodes; a `*` in a node's name stands for any
+  // text.
   std::vector<std::string> deny_ops;
   std::vector<std::string> deny_nodes;
   // "/job:localhost/replica:0/task:0": the task that the pass runs in; empty

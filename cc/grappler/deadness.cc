@@ -79,9 +79,8 @@ class Analysis {
       if (frame >= 0 && IsEnterOp(node.op())) {
         const auto name = node.attr().find("frame_name");
         const auto [child, is_new] = children.emplace(
-            std::make_pair(frame, name == node.attr().end()
-                                      ? node.name()
-                                      : name->second.s()),
+            std::make_pair(frame, name == node.attr().end() ? node.name()
+                                                            : name->second.s()),
             static_cast<int>(parent.size()));
         if (is_new) parent.push_back(frame);
         frame = child->second;
@@ -223,9 +222,8 @@ class Analysis {
       const auto outs = node.attr().find("num_outs");
       // Switch sends false to 0 and true to 1 of one boolean, _SwitchN an
       // integer to one of many: the kinds are never mixed by number.
-      num_branches = outs == node.attr().end()
-                         ? 0
-                         : static_cast<int>(outs->second.i());
+      num_branches =
+          outs == node.attr().end() ? 0 : static_cast<int>(outs->second.i());
       return LiteralId(
           {kChoiceOfN, decider.node, decider.port, port, num_branches});
     }

@@ -7,7 +7,8 @@
 // them, which brings together what only an unrelated part of the graph kept
 // apart.
 //
-// Control edges are edges. A copied Const is part of its users, so its control
+// Control edges are edges, and each loop's inputs come before its outputs
+// (cc/grappler/loops.h). A copied Const is part of its users, so its control
 // inputs are theirs.
 #include "cc/grappler/growth.h"
 
@@ -19,6 +20,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "cc/grappler/loops.h"
 
 namespace tf_disc {
 namespace {
@@ -27,14 +29,17 @@ class Growth {
  public:
   Growth(const GraphIndex& graph, const Candidates& candidates,
          const ControlFlow& flow, const GrowthPolicy& policy)
-      : graph_(graph),
-        candidates_(candidates),
-        flow_(flow),
-        policy_(policy) {}
+      : graph_(graph), candidates_(candidates), flow_(flow), policy_(policy) {}
 
   std::vector<Cluster> Run(std::vector<std::string>* reason) {
     AssignClasses();
     FindEdges();
+    if (!Sort()) {
+      for (int i = 0; i < graph_.size(); ++i) {
+        if (Is(i)) (*reason)[i] = "a loop's input waits for one of its outputs";
+      }
+      return {};
+    }
     AssignLevels();
     FormGroups();
     MergeGroups();
@@ -50,11 +55,14 @@ class Growth {
     bool must_cross;
   };
 
+  // Nodes and, after them, the hubs of loops, which are no candidates.
+  bool Is(int i) const { return i < graph_.size() && candidates_.Is(i); }
+
   void AssignClasses() {
     class_.assign(graph_.size(), -1);
     absl::flat_hash_map<std::tuple<int, int, absl::string_view>, int> classes;
     for (int i = 0; i < graph_.size(); ++i) {
-      if (!candidates_.Is(i)) continue;
+      if (!Is(i)) continue;
       const auto key =
           std::make_tuple(flow_.predicate[i], flow_.frame[i],
                           absl::string_view(graph_.node(i).device()));
@@ -77,8 +85,14 @@ class Growth {
   }
 
   void FindEdges() {
-    in_.resize(graph_.size());
-    out_.resize(graph_.size());
+    const LoopHubs hubs = FindLoopHubs(graph_, flow_);
+    size_ = graph_.size() + hubs.num_hubs;
+    in_.resize(size_);
+    out_.resize(size_);
+    for (const auto& [from, to] : hubs.edges) {
+      in_[to].push_back({from, to, false});
+      out_[from].push_back({from, to, false});
+    }
     for (int to = 0; to < graph_.size(); ++to) {
       const auto add = [&](int from, bool must_cross) {
         if (graph_.IsBackEdge(from, to)) return;
@@ -98,16 +112,26 @@ class Growth {
     }
   }
 
+  bool Sort() {
+    std::vector<std::pair<int, int>> edges;
+    for (const std::vector<Edge>& in : in_) {
+      for (const Edge& edge : in) edges.emplace_back(edge.from, edge.to);
+    }
+    absl::StatusOr<std::vector<int>> order = TopologicalOrder(size_, edges);
+    if (order.ok()) order_ = *std::move(order);
+    return order.ok();
+  }
+
   bool CanShare(const Edge& edge) const {
-    return candidates_.Is(edge.from) && candidates_.Is(edge.to) &&
+    return Is(edge.from) && Is(edge.to) &&
            class_[edge.from] == class_[edge.to] && !edge.must_cross;
   }
 
   void AssignLevels() {
-    level_.assign(graph_.size(), 0);
-    for (int i : graph_.order()) {
+    level_.assign(size_, 0);
+    for (int i : order_) {
       for (const Edge& edge : in_[i]) {
-        const bool leaves = candidates_.Is(edge.from) && !CanShare(edge);
+        const bool leaves = Is(edge.from) && !CanShare(edge);
         level_[i] = std::max(level_[i], level_[edge.from] + (leaves ? 1 : 0));
       }
     }
@@ -122,17 +146,17 @@ class Growth {
   }
 
   void FormGroups() {
-    parent_.resize(graph_.size());
+    parent_.resize(size_);
     std::iota(parent_.begin(), parent_.end(), 0);
-    for (int i : graph_.order()) {
+    for (int i : order_) {
       for (const Edge& edge : in_[i]) {
         if (level_[edge.from] == level_[edge.to] && CanShare(edge)) {
           parent_[Find(edge.to)] = Find(edge.from);
         }
       }
     }
-    members_.resize(graph_.size());
-    for (int i : graph_.order()) members_[Find(i)].push_back(i);
+    members_.resize(size_);
+    for (int i : order_) members_[Find(i)].push_back(i);
   }
 
   // From a group all of whose levels are above this, no path leads to `to`.
@@ -191,11 +215,11 @@ class Growth {
   }
 
   void MergeGroups() {
-    visited_.assign(graph_.size(), 0);
+    visited_.assign(size_, 0);
     first_level_ = level_;
     last_level_ = level_;
     std::vector<Edge> edges;
-    for (int i : graph_.order()) {
+    for (int i : order_) {
       for (const Edge& edge : in_[i]) {
         if (edge.must_cross) crossing_.push_back(edge);
         if (CanShare(edge) && Find(edge.from) != Find(edge.to)) {
@@ -229,13 +253,23 @@ class Growth {
     merged_.insert(from);
   }
 
+  // Grappler makes one node of a chain of unary ops.
+  int NumOps(int i) const {
+    const auto names = graph_.node(i).attr().find("op_names");
+    if (graph_.node(i).op() != "_UnaryOpsComposition" ||
+        names == graph_.node(i).attr().end()) {
+      return 1;
+    }
+    return names->second.list().s_size();
+  }
+
   std::vector<Cluster> Worthwhile(std::vector<std::string>* reason) {
-    std::vector<int> position(graph_.size());
-    for (int k = 0; k < graph_.size(); ++k) position[graph_.order()[k]] = k;
+    std::vector<int> position(size_);
+    for (int k = 0; k < size_; ++k) position[order_[k]] = k;
     std::vector<Cluster> clusters;
-    for (int root = 0; root < graph_.size(); ++root) {
+    for (int root = 0; root < size_; ++root) {
       std::vector<int>& members = members_[root];
-      if (members.empty() || !candidates_.Is(members[0])) continue;
+      if (members.empty() || !Is(members[0])) continue;
       bool heavy = false;
       bool has_input = false;
       int real = 0;
@@ -244,7 +278,7 @@ class Growth {
         heavy |= cost == OpCost::kHeavy;
         if ((cost == OpCost::kReal || cost == OpCost::kMove) &&
             !policy_.is_shape_arithmetic(i)) {
-          ++real;
+          real += NumOps(i);
         }
         for (const TensorRef& operand : graph_.operands(i)) {
           has_input |= Find(operand.node) != root &&
@@ -257,16 +291,16 @@ class Growth {
         // would try to run the launch.
         why = "its cluster depends on constants only";
       } else if (!heavy && real < policy_.min_cluster_size) {
-        why = absl::StrCat("its cluster is too small: ", real, " of at least ",
-                           policy_.min_cluster_size, " ops, none of them heavy");
+        why =
+            absl::StrCat("its cluster is too small: ", real, " of at least ",
+                         policy_.min_cluster_size, " ops, none of them heavy");
       }
       if (!why.empty()) {
         for (int i : members) (*reason)[i] = why;
         continue;
       }
-      std::sort(members.begin(), members.end(), [&](int a, int b) {
-        return position[a] < position[b];
-      });
+      std::sort(members.begin(), members.end(),
+                [&](int a, int b) { return position[a] < position[b]; });
       clusters.push_back({members});
     }
     std::sort(clusters.begin(), clusters.end(),
@@ -281,6 +315,8 @@ class Growth {
   const ControlFlow& flow_;
   const GrowthPolicy& policy_;
 
+  int size_ = 0;
+  std::vector<int> order_;
   std::vector<int> class_;
   std::vector<std::vector<Edge>> in_;
   std::vector<std::vector<Edge>> out_;

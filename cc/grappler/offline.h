@@ -20,8 +20,8 @@ struct OfflineRequest {
 };
 
 // Runs the pass once, under the op table and the options of the process.
-// Returns a serialised GraphDef; InvalidArgument if `graph` is none. A pass that
-// fails returns the graph as it was, as it does under Grappler.
+// Returns a serialised GraphDef; InvalidArgument if `graph` is none. A pass
+// that fails returns the graph as it was, as it does under Grappler.
 absl::StatusOr<std::string> OptimizeGraph(const OfflineRequest& request);
 
 }  // namespace tf_disc

@@ -32,9 +32,9 @@ absl::Status CostFromName(const OpRule& rule, OpCost* cost) {
       return absl::OkStatus();
     }
   }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "tf_disc: op table row \"", rule.op, "\" has cost \"", rule.cost,
-      "\"; expected heavy, real, move, free or shape"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("tf_disc: op table row \"", rule.op, "\" has cost \"",
+                   rule.cost, "\"; expected heavy, real, move, free or shape"));
 }
 
 }  // namespace
@@ -49,10 +49,9 @@ absl::Status OpTable::Build(std::vector<OpRule> rules,
     for (const auto& [attr, names] : rule.dtypes) {
       for (const std::string& name : names) {
         if (DtypeFromName(name) != tensorflow::DT_INVALID) continue;
-        return absl::InvalidArgumentError(
-            absl::StrCat("tf_disc: op table row \"", rule.op, "\" allows ",
-                         attr, "=\"", name,
-                         "\"; expected a type of docs/contracts.md"));
+        return absl::InvalidArgumentError(absl::StrCat(
+            "tf_disc: op table row \"", rule.op, "\" allows ", attr, "=\"",
+            name, "\"; expected a type of docs/contracts.md"));
       }
     }
     OpCost cost = OpCost::kReal;

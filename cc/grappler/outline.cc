@@ -156,13 +156,12 @@ class Outliner {
   absl::Status TypeAsked(TensorRef tensor, DataType* dtype) const {
     for (const GraphIndex::Use& use : graph_.uses(tensor.node)) {
       if (use.port != tensor.port || !inside_.contains(use.node)) continue;
-      return tensorflow::InputTypeForNode(graph_.node(use.node),
-                                          *graph_.op_def(use.node),
-                                          use.operand, dtype);
+      return tensorflow::InputTypeForNode(
+          graph_.node(use.node), *graph_.op_def(use.node), use.operand, dtype);
     }
-    return absl::InternalError(
-        absl::StrCat("the type of an output of node \"",
-                     graph_.node(tensor.node).name(), "\" is not known"));
+    return absl::InternalError(absl::StrCat("the type of an output of node \"",
+                                            graph_.node(tensor.node).name(),
+                                            "\" is not known"));
   }
 
   absl::Status CollectOutputs() {
@@ -175,11 +174,10 @@ class Outliner {
       for (const GraphIndex::Use& use : graph_.uses(i)) {
         if (inside_.contains(use.node)) continue;
         if (use.port >= static_cast<int>(outputs.size())) {
-          return absl::InvalidArgumentError(
-              absl::StrCat("node \"", graph_.node(use.node).name(),
-                           "\" asks for output ", use.port, " of \"",
-                           graph_.node(i).name(), "\", which has ",
-                           outputs.size()));
+          return absl::InvalidArgumentError(absl::StrCat(
+              "node \"", graph_.node(use.node).name(), "\" asks for output ",
+              use.port, " of \"", graph_.node(i).name(), "\", which has ",
+              outputs.size()));
         }
         needed[use.port] = true;
       }
@@ -250,8 +248,8 @@ class Outliner {
     for (const NodeDef& node : body.node()) {
       if (node.op() == "_Arg") continue;
       const OpDef* op_def = nullptr;
-      TF_RETURN_IF_ERROR(tensorflow::OpRegistry::Global()->LookUpOpDef(
-          node.op(), &op_def));
+      TF_RETURN_IF_ERROR(
+          tensorflow::OpRegistry::Global()->LookUpOpDef(node.op(), &op_def));
       is_stateful |= op_def->is_stateful();
       TF_RETURN_IF_ERROR(NodeOutputs(node, *op_def, &outputs[node.name()]));
     }
@@ -286,9 +284,9 @@ class Outliner {
       arg->set_name(absl::StrCat(output_prefix_, i));
       arg->set_type(output_types_[i]);
       const TensorRef& tensor = result_.outputs[i];
-      TF_RETURN_IF_ERROR(
-          tensor_name(graph_.node(tensor.node).name(), tensor.port,
-                      &(*function->mutable_ret())[arg->name()]));
+      TF_RETURN_IF_ERROR(tensor_name(graph_.node(tensor.node).name(),
+                                     tensor.port,
+                                     &(*function->mutable_ret())[arg->name()]));
     }
     signature->set_is_stateful(is_stateful);
     (*function->mutable_attr())[kKeepAsIs].set_b(true);
@@ -311,8 +309,8 @@ class Outliner {
     if (!tensorflow::SerializeToStringDeterministic(*function, &bytes)) {
       return absl::InternalError("its function cannot be serialised");
     }
-    function->mutable_signature()->set_name(absl::StrFormat(
-        "%s%016x", kPrefix, tensorflow::Hash64(bytes)));
+    function->mutable_signature()->set_name(
+        absl::StrFormat("%s%016x", kPrefix, tensorflow::Hash64(bytes)));
     return Check(*function);
   }
 
@@ -335,8 +333,8 @@ class Outliner {
     for (NodeDef& node : *remapped.mutable_node()) node.clear_device();
     FunctionDef fallback;
     if (!MakeFunction(remapped, &fallback).ok()) return;
-    fallback.mutable_signature()->set_name(absl::StrCat(
-        result_.function.signature().name(), kFallbackSuffix));
+    fallback.mutable_signature()->set_name(
+        absl::StrCat(result_.function.signature().name(), kFallbackSuffix));
     if (!Check(fallback).ok()) return;
     result_.fallback = std::move(fallback);
   }
@@ -374,7 +372,8 @@ class Outliner {
       const int64_t number = static_cast<int64_t>(i);
       tin->add_type(input_types_[i]);
       *input_shapes->add_shape() = context_.shape_of(input);
-      if (AskedFor(input, &OpRule::by_value, true)) const_operands->add_i(number);
+      if (AskedFor(input, &OpRule::by_value, true))
+        const_operands->add_i(number);
       if (AskedFor(input, &OpRule::by_length, true)) {
         length_operands->add_i(number);
       }

@@ -17,6 +17,7 @@
 #include "cc/grappler/graph_dump.h"
 #include "cc/grappler/graph_index.h"
 #include "cc/grappler/growth.h"
+#include "cc/grappler/loops.h"
 #include "cc/grappler/op_table.h"
 #include "cc/grappler/outline.h"
 #include "cc/grappler/remap.h"
@@ -206,9 +207,9 @@ void TrimPreservedEnds(const GraphIndex& graph,
     (*reason)[i] = "it hands on a value under a name that must stay";
     return true;
   };
-  cluster->members.erase(std::remove_if(cluster->members.begin(),
-                                        cluster->members.end(), is_end),
-                         cluster->members.end());
+  cluster->members.erase(
+      std::remove_if(cluster->members.begin(), cluster->members.end(), is_end),
+      cluster->members.end());
 }
 
 // Fills `*result` and returns true if there is something to change.
@@ -290,10 +291,11 @@ absl::StatusOr<bool> Compile(const GrapplerItem& item,
   // A cycle in the result would hang the user's program.
   GraphIndex check;
   status = GraphIndex::Build(*result, &check);
+  if (status.ok()) status = CheckAcyclic(check);
   if (!status.ok()) {
-    return absl::InternalError(absl::StrCat(
-        "the rewritten graph is not valid (a bug of tf_disc): ",
-        status.message()));
+    return absl::InternalError(
+        absl::StrCat("the rewritten graph is not valid (a bug of tf_disc): ",
+                     status.message()));
   }
   for (const PlacedCluster& one : placed) RecordCluster(graph, one, record);
   return true;

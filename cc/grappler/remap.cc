@@ -16,8 +16,8 @@ namespace {
 bool HasPatternRoot(const tensorflow::GraphDef& graph) {
   for (const tensorflow::NodeDef& node : graph.node()) {
     const absl::string_view op = node.op();
-    if (op == "MatMul" || op == "Einsum" || absl::StartsWith(op, "BatchMatMul") ||
-        absl::StrContains(op, "Conv") ||
+    if (op == "MatMul" || op == "Einsum" ||
+        absl::StartsWith(op, "BatchMatMul") || absl::StrContains(op, "Conv") ||
         absl::StartsWith(op, "FusedBatchNorm")) {
       return true;
     }

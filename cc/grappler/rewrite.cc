@@ -57,8 +57,8 @@ class Rewriter {
       for (size_t k = 0; k < outputs.size(); ++k) {
         output_of_[{outputs[k].node, outputs[k].port}] = static_cast<int>(k);
       }
-      const std::string base = absl::StrCat(
-          "tf_disc/", placed.outlined.function.signature().name());
+      const std::string base =
+          absl::StrCat("tf_disc/", placed.outlined.function.signature().name());
       placed.launch_name = base;
       for (int n = 1; index_.Find(placed.launch_name) >= 0 ||
                       !launch_names_.insert(placed.launch_name).second;
@@ -102,8 +102,7 @@ class Rewriter {
   // Adds control inputs, each once. A removed Const stands for what it waits
   // for itself.
   void AddControl(int from, int own_cluster,
-                  absl::flat_hash_set<std::string>* seen,
-                  NodeDef* node) const {
+                  absl::flat_hash_set<std::string>* seen, NodeDef* node) const {
     const int cluster = cluster_of_[from];
     if (cluster >= 0 && cluster == own_cluster) return;
     if (cluster < 0 && is_unused_[from]) {

@@ -36,12 +36,11 @@ void RemoveClustered(const std::vector<ClusterRecord>& clusters,
     clustered.insert(cluster.nodes.begin(), cluster.nodes.end());
   }
   for (LeftNodes& group : *left) {
-    group.nodes.erase(
-        std::remove_if(group.nodes.begin(), group.nodes.end(),
-                       [&](const std::string& name) {
-                         return clustered.contains(name);
-                       }),
-        group.nodes.end());
+    group.nodes.erase(std::remove_if(group.nodes.begin(), group.nodes.end(),
+                                     [&](const std::string& name) {
+                                       return clustered.contains(name);
+                                     }),
+                      group.nodes.end());
   }
   left->erase(std::remove_if(
                   left->begin(), left->end(),

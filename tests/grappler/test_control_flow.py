@@ -133,6 +133,24 @@ def test_a_loop_body_is_one_cluster():
     assert {"before", "after"} <= set().union(*found)
 
 
+def test_a_value_that_feeds_a_loop_and_one_that_takes_its_result():
+    """From `a` to `y` the way leads through the loop's back edge only: no launch may hold both."""
+
+    def build():
+        x = placeholder("x")
+        a = chain(x, "before")
+        _, y = tf.while_loop(
+            lambda i, y: i < 3,
+            lambda i, y: (i + 1, tf.math.atan(y) + a),
+            (tf.constant(0), x),
+        )
+        tf.raw_ops.Atan(x=chain(y + a, "after"), name="out")
+
+    x = np.linspace(-1, 1, 8, dtype="f4")[None]
+    found = clusters(assert_same(build, "out", [{"x:0": x}]))
+    assert not any({"before", "after"} <= cluster for cluster in found)
+
+
 def test_a_cond_inside_a_loop_inside_a_cond():
     def build():
         x = placeholder("x")

@@ -27,13 +27,15 @@ def test_registered_as_the_plugin(native):
 def test_a_function_is_optimised_twice_and_clustered_once(native):
     @tf.function
     def f(x):
-        return tf.math.atan(chain(x, "y"))
+        # Grappler does not look at graphs of less than four nodes.
+        y = tf.math.atan(chain(x, "y"))
+        return y, tf.math.atan(y), tf.math.atan(x)
 
     x = tf.linspace(-1.0, 1.0, 8)
-    np.testing.assert_allclose(f(x), np.arctan(np.exp(np.tanh(np.tanh(x)))), rtol=1e-5)
+    np.testing.assert_allclose(f(x)[0], np.arctan(np.exp(np.tanh(np.tanh(x)))), rtol=1e-5)
     (record,) = statistics(native)
     assert record["calls"] == 2 and len(record["clusters"]) == 1
-    assert [g["op"] for g in record["left"] if g["op"] != "Identity"] == ["Atan"]
+    assert "Atan" in {g["op"] for g in record["left"]}
 
 
 def test_control_flow_of_tensorflow_2(native):
@@ -134,7 +136,7 @@ def test_gradients_of_a_function(native):
         with tf.GradientTape() as tape:
             loss = tf.reduce_sum(tf.tanh(tf.matmul(tf.tanh(x @ w), w)))
         gradient = tape.gradient(loss, w)
-        w.assign_sub(0.1 * gradient)
+        w.assign_sub(1e-4 * gradient)
         return loss
 
     losses = [float(step(tf.ones([2, 8]))) for _ in range(3)]
