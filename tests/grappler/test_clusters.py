@@ -82,7 +82,7 @@ def test_option_min_cluster_size(native):
 
 
 @pytest.mark.parametrize(
-    "option, value, op", [("deny_ops", "Tanh,Log", "Tanh"), ("deny_nodes", "y_*", "Tanh")]
+    ("option", "value", "op"), [("deny_ops", "Tanh,Log", "Tanh"), ("deny_nodes", "y_*", "Tanh")]
 )
 def test_denied_nodes_stay(native, option, value, op):
     native.set_option(option, value)

@@ -10,6 +10,7 @@ import pytest
 import tensorflow as tf
 
 from tests.grappler.graphs import GraphDef, chain, launches, nodes_in, optimize, placeholder, run
+from tests.grappler.random_graph import random_graph
 from tf_disc.grappler import optimize_graph
 
 
@@ -177,39 +178,6 @@ def test_random_graphs_of_conds_and_loops():
         x = np.random.default_rng(seed).uniform(-1, 1, [2, 8]).astype("f4")
         feeds = [{"x:0": x, "p:0": p, "n:0": n} for p, n in [(True, 0), (False, 2), (True, 3)]]
         assert_same(lambda seed=seed: random_graph(seed), "out", feeds)
-
-
-def random_graph(seed: int) -> None:
-    """Elementwise ops, ops without a rule, conds and loops, over a pool of values."""
-    rng = np.random.default_rng(seed)
-    p = tf.compat.v1.placeholder(tf.bool, [], name="p")
-    n = tf.compat.v1.placeholder(tf.int32, [], name="n")
-
-    def step(pool: list[tf.Tensor], depth: int) -> tf.Tensor:
-        a, b = (pool[int(rng.integers(len(pool)))] for _ in range(2))
-        kind = int(rng.integers(8 if depth < 2 else 5))
-        if kind < 3:
-            return tf.tanh(a + b)
-        if kind == 3:
-            return tf.math.atan(a)
-        if kind == 4:
-            with tf.control_dependencies([b]):
-                return tf.tanh(a) * 0.5
-        if kind == 7:
-            return tf.while_loop(
-                lambda i, *_: i < n,
-                lambda i, u, v: (i + 1, part([u, v, *pool], depth + 1), tf.tanh(v - u)),
-                (tf.constant(0), a, b),
-            )[1]
-        return tf.cond(p, lambda: part(pool, depth + 1), lambda: part(pool, depth + 1) + b)
-
-    def part(pool: list[tf.Tensor], depth: int) -> tf.Tensor:
-        pool = list(pool)
-        for _ in range(int(rng.integers(3, 8))):
-            pool.append(step(pool, depth))
-        return tf.tanh(pool[-1] + pool[-2])
-
-    tf.identity(part([placeholder("x", (2, 8))], 0), name="out")
 
 
 def test_launches_of_both_branches_are_optimised_once():

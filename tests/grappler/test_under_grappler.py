@@ -42,7 +42,7 @@ def test_control_flow_of_tensorflow_2(native):
     @tf.function
     def f(x, n):
         for i in tf.range(n):
-            if i % 2 == 0:
+            if i % 2 == 0:  # noqa: SIM108 -- autograph turns the statement into tf.cond
                 x = chain(x, "even") * 0.5
             else:
                 x = tf.tanh(chain(x, "odd") - 1.0)
