@@ -113,6 +113,19 @@ def test_every_scalar_function_has_a_spec() -> None:
         assert SPECS[name].operands == function.arity
 
 
+IMPORT_TESTS = """
+import importlib, pathlib, sys
+for path in sorted(pathlib.Path("tests/compiler").glob("*.py")):
+    if path.stem not in ("test_op_examples", "__init__"):  # the one that compares with TensorFlow
+        importlib.import_module(f"tests.compiler.{path.stem}")
+assert "tensorflow" not in sys.modules
+"""
+
+
+def test_the_compilers_tests_need_no_tensorflow() -> None:
+    subprocess.run([sys.executable, "-c", IMPORT_TESTS], cwd=ROOT, check=True)
+
+
 def test_nothing_names_this_machine() -> None:
     for path in SOURCES:
         text = path.read_text(encoding="utf-8")
