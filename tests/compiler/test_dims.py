@@ -67,6 +67,20 @@ def test_arithmetic_is_that_of_integers(e: Both) -> None:
         assert value is None or e.dim.evaluate(sizes) == value, sizes
 
 
+@pytest.mark.parametrize("function", FUNCTION_NAMES)
+def test_small_expressions_one_by_one(function: str) -> None:
+    """What shrinking to rules of thumb could miss: every function of a term and a small number."""
+    a, b = (Both.symbol(n) for n in NAMES[:2])
+    terms = [a, Both.apply("*", a, b), Both.apply("-", b, a), Both.apply("*", Both.number(6), a)]
+    numbers = [Both.number(n) for n in (-3, -2, -1, 0, 1, 2, 3, 4, 6)]
+    for term in terms:
+        for other in (*numbers, *terms):
+            for x, y in ((term, other), (other, term)):
+                e = Both.apply(function, x, y)
+                for sizes, value in zip(GRID, e.values, strict=True):
+                    assert value is None or e.dim.evaluate(sizes) == value, (str(e.dim), sizes)
+
+
 @settings(max_examples=100, deadline=None, derandomize=True)
 @given(EXPRESSIONS)
 def test_text_round_trips(e: Both) -> None:

@@ -50,6 +50,18 @@ def test_a_hint_of_1_against_another_becomes_a_constant() -> None:
     assert [str(v.value.type) for v in graph.inputs] == ["f32[d0_0, 1]", "f32[d0_0, d1_1]"]
     assert str(graph.outputs[0].type) == "f32[d0_0, d1_1]"
     assert sorted(guards(graph)) == ["d0_1 == 1", "d1_0 == d0_0"]
+    graph = add((3, 5), (3, 1))
+    assert [str(v.value.type) for v in graph.inputs] == ["f32[d0_0, d0_1]", "f32[d0_0, 1]"]
+    assert sorted(guards(graph)) == ["d1_0 == d0_0", "d1_1 == 1"]
+
+
+def test_axes_of_size_1_are_not_reduced() -> None:
+    w = ClusterWriter()
+    x = w.tensor("x", np.zeros((1, 3, 1, 5), F32), [1, None, 1, None])
+    total = w.node("Sum", x, w.constant([0, 2, 3]), keep_dims=False)
+    graph = import_cluster(w.cluster(total))
+    assert [op.name for op in graph.ops if op.name != "const"] == ["reshape", "reduce_sum"]
+    assert str(graph.outputs[0].type) == "f32[d0_1]"
 
 
 def test_equal_hints_of_1_are_equal_and_stay_unknown() -> None:

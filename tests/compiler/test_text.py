@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tests.compiler.random_graphs import RandomCluster, clusters
@@ -59,6 +59,7 @@ NAMES = st.text(st.sampled_from('ab/:"\\{}[]()<>|@,=% \n\té'), max_size=12)
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)
+@example('a" @ "b', 'a: f32[1] @ "b', 'a == b @ "c" >= d', "} @ {")
 @given(NAMES, NAMES, NAMES, NAMES)
 def test_any_name_may_stand_in_the_text(
     source: str, input_name: str, reason: str, attr: str
