@@ -27,6 +27,8 @@ ENTRY_TYPE = ir.FunctionType(I32, [PTR])
 #: Rows of a product's tile: few enough for L2, enough to be near the library's best rate.
 MAX_TILE_ROWS = 64
 MIN_TILE_ROWS = 8
+#: With one tile a thread, a call waits whenever the system takes a core away for a moment.
+TILES_PER_SLOT = 2
 
 
 @dataclass
@@ -152,7 +154,7 @@ class HostProgram:
 
     @staticmethod
     def _tile_rows(b: ir.IRBuilder, rows: ir.Value, slots: ir.Value) -> ir.Value:
-        """Rows of a tile: an even share of as few tiles as keep all slots busy, in steps of 8, at most 64."""
+        """Rows of a tile: an even share of as few tiles as give each slot its turns, in steps of 8, at most 64."""
         one, most = ir.Constant(I64, 1), ir.Constant(I64, MAX_TILE_ROWS)
         step = ir.Constant(I64, MIN_TILE_ROWS)
 
@@ -160,7 +162,8 @@ class HostProgram:
             return b.udiv(b.sub(b.add(x, y), one), y)
 
         tiles = divide_up(rows, most)
-        tiles = b.mul(divide_up(tiles, slots), slots)
+        turn = b.mul(slots, ir.Constant(I64, TILES_PER_SLOT))
+        tiles = b.mul(divide_up(tiles, turn), turn)
         tiles = b.select(b.icmp_signed("<", tiles, one), one, tiles)
         share = b.mul(divide_up(divide_up(rows, tiles), step), step)
         share = b.select(b.icmp_signed(">", share, most), most, share)
