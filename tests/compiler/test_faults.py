@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 
 from tests.compiler.clusters import ClusterWriter
-from tests.compiler.execute import Program, host_target
+from tests.compiler.execute import GuardFailed, Program, host_target
 from tests.compiler.interpreter import Interpreter
 from tf_disc.compiler.importer.cluster_file import import_cluster
 from tf_disc.compiler.pipeline import compile_cluster
@@ -87,3 +88,16 @@ def test_product_of_reversed_rows() -> None:
     )  # fmt: skip
     product = w.node("MatMul", back, w.tensor("y", y), transpose_a=False, transpose_b=False)
     agree(w, product, arrays=[x, y])
+
+
+def test_an_index_that_nobody_reads_is_checked() -> None:
+    """The slice read two of three gathered rows, so the third index was never looked at; TensorFlow refuses it."""
+    w = ClusterWriter()
+    x, ids = whole(5, 8), np.array([2, 0, 1], np.int32)
+    table, where = w.tensor("x", x), w.tensor("ids", ids)
+    rows = w.node("GatherV2", table, where, w.constant(0), batch_dims=0)
+    two = w.node("Slice", rows, w.constant([0, 0]), w.constant([2, -1]))
+    program = Program(compile_cluster(w.cluster(two), target=host_target()))
+    np.testing.assert_array_equal(program([x, ids])[0], x[[2, 0]])
+    with pytest.raises(GuardFailed, match="index"):
+        program([x, np.array([2, 0, 5], np.int32)])

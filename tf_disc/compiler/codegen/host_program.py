@@ -27,8 +27,6 @@ ENTRY_TYPE = ir.FunctionType(I32, [PTR])
 #: Rows of a product's tile: few enough for L2, enough to be near the library's best rate.
 MAX_TILE_ROWS = 64
 MIN_TILE_ROWS = 8
-#: With one tile a thread, a call waits whenever the system takes a core away for a moment.
-TILES_PER_SLOT = 2
 
 
 @dataclass
@@ -124,7 +122,8 @@ class HostProgram:
         tiles: dict[int, ir.Value] = {}
         for key, dim, launch in wanted:
             if launch is not None and launch not in tiles:
-                tiles[launch] = self._tile_rows(b, dims(self.launches[launch].kernel.count), slots)
+                kernel = self.launches[launch].kernel
+                tiles[launch] = self._tile_rows(b, dims(kernel.count), slots, kernel.tiles_per_slot)
             value = dims.with_tile(tiles[launch])(dim) if launch is not None else dims(dim)
             b.store(value, b.gep(sizes, [ir.Constant(I64, self.slots[key])], source_etype=I64))
         self._store_dims(b, frame, dims)
@@ -153,8 +152,8 @@ class HostProgram:
                 position += 1
 
     @staticmethod
-    def _tile_rows(b: ir.IRBuilder, rows: ir.Value, slots: ir.Value) -> ir.Value:
-        """Rows of a tile: an even share of as few tiles as give each slot its turns, in steps of 8, at most 64."""
+    def _tile_rows(b: ir.IRBuilder, rows: ir.Value, slots: ir.Value, turns: int) -> ir.Value:
+        """Rows of a tile: an even share of as few tiles as give each slot `turns`, in steps of 8, at most 64."""
         one, most = ir.Constant(I64, 1), ir.Constant(I64, MAX_TILE_ROWS)
         step = ir.Constant(I64, MIN_TILE_ROWS)
 
@@ -162,7 +161,7 @@ class HostProgram:
             return b.udiv(b.sub(b.add(x, y), one), y)
 
         tiles = divide_up(rows, most)
-        turn = b.mul(slots, ir.Constant(I64, TILES_PER_SLOT))
+        turn = b.mul(slots, ir.Constant(I64, turns))
         tiles = b.mul(divide_up(tiles, turn), turn)
         tiles = b.select(b.icmp_signed("<", tiles, one), one, tiles)
         share = b.mul(divide_up(divide_up(rows, tiles), step), step)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tf_disc.compiler.codegen.coordinates import Coordinate
-from tf_disc.compiler.codegen.kernel import TILE_ROWS, Kernel, KernelBuilder
+from tf_disc.compiler.codegen.kernel import TILE_ROWS, Kernel, KernelBuilder, tiles_per_slot
 from tf_disc.compiler.errors import InternalError
 from tf_disc.compiler.ir.dims import Dim, as_dim, product
 from tf_disc.compiler.ir.graph import Op, Value
@@ -41,7 +41,8 @@ def _weight_product(k: KernelBuilder) -> Kernel:
     k.gemm_packed(op, start, rows, c)
     k.b.close("tile_for", [begin, end, k.size(TILE_ROWS)], [])
     cost = op.operands[0].dims[-1] * n * 2 // 100 + 10
-    return Kernel(k.group.name, k.b.body, k.arguments, m, TILE_ROWS, cost, k.scratch)
+    turns = tiles_per_slot([op])
+    return Kernel(k.group.name, k.b.body, k.arguments, m, TILE_ROWS, cost, k.scratch, turns)
 
 
 def _dense_product(k: KernelBuilder) -> Kernel:

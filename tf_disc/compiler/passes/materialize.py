@@ -1,4 +1,5 @@
-"""Gives memory to values that must have it: outputs, and operands that a product cannot read through strides.
+"""Gives memory to values that must have it: outputs, operands that a product cannot read through strides, and gathers
+of which only a part is read.
 
 An index map that has to be stored becomes the operand of a `copy`, an elementwise op like any other.
 """
@@ -27,6 +28,9 @@ def materialize(graph: Graph) -> None:
                     if operand not in copies:
                         copies[operand] = copy(operand, op.source)
                     op.operands[i] = copies[operand]
+        elif op.name in ("slice", "gather") and _reads_gather(op.operands[0]):
+            # TensorFlow checks every index, read or not: a stored gather checks them all.
+            op.operands[0] = copy(op.operands[0], op.source)
         elif (
             op.name == "gather"
             and op.operands[0].op is not None
@@ -44,6 +48,13 @@ def materialize(graph: Graph) -> None:
             base = graph.outputs[i]
         seen.add(base)
     graph.block.ops = kept
+
+
+def _reads_gather(value: Value) -> bool:
+    """True when index maps that read every element lead to a gather."""
+    while value.op is not None and value.op.name in ("reshape", "transpose", "broadcast"):
+        value = value.op.operands[0]
+    return value.op is not None and value.op.name == "gather"
 
 
 def storage_of(value: Value) -> Value:
