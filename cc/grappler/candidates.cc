@@ -72,6 +72,18 @@ bool Contains(const std::vector<std::string>& values, absl::string_view value) {
   return std::find(values.begin(), values.end(), value) != values.end();
 }
 
+// A composition is the ops that TensorFlow made it of: denying one denies it.
+bool IsDenied(const NodeDef& node, const CandidatePolicy& policy) {
+  if (Contains(policy.deny_ops, node.op())) return true;
+  if (node.op() != "_UnaryOpsComposition") return false;
+  const auto names = node.attr().find("op_names");
+  if (names == node.attr().end()) return false;
+  const auto& parts = names->second.list().s();
+  return std::any_of(parts.begin(), parts.end(), [&](const std::string& part) {
+    return Contains(policy.deny_ops, part);
+  });
+}
+
 // Empty if the node matches the row; else what does not.
 std::string RowMismatch(const NodeDef& node, const OpDef* op_def,
                         const OpRule& rule) {
@@ -198,7 +210,7 @@ std::string Reason(const GraphIndex& graph, int i, const OpTable& table,
     return "it has state or side effects";
   }
   if (policy.fed.contains(node.name())) return "its value is fed";
-  if (Contains(policy.deny_ops, node.op())) return "option deny_ops names it";
+  if (IsDenied(node, policy)) return "option deny_ops names it";
   for (const std::string& pattern : policy.deny_nodes) {
     if (MatchesPattern(node.name(), pattern))
       return "option deny_nodes names it";

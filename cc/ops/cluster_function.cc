@@ -6,7 +6,9 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "tensorflow/core/framework/device_base.h"
 #include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/platform/logging.h"
 
 namespace tf_disc {
 
@@ -14,17 +16,51 @@ using ::tensorflow::FunctionLibraryRuntime;
 using ::tensorflow::OpKernelContext;
 using ::tensorflow::Tensor;
 
-absl::StatusOr<FunctionLibraryRuntime::Handle> ClusterFunction::Instantiate(
-    FunctionLibraryRuntime* library) {
+namespace {
+
+// As a function of several devices, though all are one: only such functions go
+// through the passes that give nodes TensorFlow's oneDNN kernels.
+FunctionLibraryRuntime::InstantiateOptions FullOptions(
+    const FunctionLibraryRuntime& library, int num_inputs, int num_outputs) {
+  const std::string& device = library.device()->name();
+  FunctionLibraryRuntime::InstantiateOptions options;
+  options.target = device;
+  options.is_multi_device_function = true;
+  options.input_devices.assign(num_inputs, device);
+  options.output_devices.assign(num_outputs, device);
+  // The pass has run TensorFlow's fusions on the function already.
+  options.config_proto.mutable_graph_options()
+      ->mutable_rewrite_options()
+      ->set_disable_meta_optimizer(true);
+  return options;
+}
+
+}  // namespace
+
+absl::StatusOr<ClusterFunction::Instance> ClusterFunction::Instantiate(
+    OpKernelContext* context) {
+  FunctionLibraryRuntime* const library = context->function_library();
   std::lock_guard<std::mutex> lock(mutex_);
-  const auto found = handles_.find(library);
-  if (found != handles_.end()) return found->second;
-  FunctionLibraryRuntime::Handle handle;
-  const absl::Status status = library->Instantiate(
-      function_.name(), tensorflow::AttrSlice(&function_.attr()), &handle);
+  const auto found = instances_.find(library);
+  if (found != instances_.end()) return found->second;
+  Instance instance;
+  const tensorflow::NameAttrList& best =
+      fused_.name().empty() ? function_ : fused_;
+  absl::Status status = library->Instantiate(
+      best.name(), tensorflow::AttrSlice(&best.attr()),
+      FullOptions(*library, context->num_inputs(), context->num_outputs()),
+      &instance.handle);
+  instance.is_multi_device = status.ok();
+  if (!status.ok()) {
+    VLOG(1) << "tf_disc: " << best.name()
+            << " runs without TensorFlow's oneDNN kernels: " << status;
+    status = library->Instantiate(function_.name(),
+                                  tensorflow::AttrSlice(&function_.attr()),
+                                  &instance.handle);
+  }
   if (!status.ok()) return status;
-  handles_[library] = handle;
-  return handle;
+  instances_[library] = instance;
+  return instance;
 }
 
 void ClusterFunction::Run(OpKernelContext* context,
@@ -37,15 +73,18 @@ void ClusterFunction::Run(OpKernelContext* context,
     done();
     return;
   }
-  const absl::StatusOr<FunctionLibraryRuntime::Handle> handle =
-      Instantiate(library);
-  if (!handle.ok()) {
-    context->SetStatus(handle.status());
+  const absl::StatusOr<Instance> instance = Instantiate(context);
+  if (!instance.ok()) {
+    context->SetStatus(instance.status());
     done();
     return;
   }
   FunctionLibraryRuntime::Options options(context->step_id());
-  options.rendezvous = context->rendezvous();
+  if (instance->is_multi_device) {
+    options.create_rendezvous = true;
+  } else {
+    options.rendezvous = context->rendezvous();
+  }
   options.cancellation_manager = context->cancellation_manager();
   options.collective_executor = context->collective_executor();
   options.step_container = context->step_container();
@@ -60,7 +99,7 @@ void ClusterFunction::Run(OpKernelContext* context,
   }
   auto results = std::make_shared<std::vector<Tensor>>();
   library->Run(
-      options, *handle, arguments, results.get(),
+      options, instance->handle, arguments, results.get(),
       [context, results, done = std::move(done)](const absl::Status& status) {
         if (!status.ok()) {
           context->SetStatus(status);

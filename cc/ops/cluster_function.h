@@ -17,8 +17,11 @@ namespace tf_disc {
 // One DiscLaunch node's. Thread-safe.
 class ClusterFunction {
  public:
-  explicit ClusterFunction(tensorflow::NameAttrList function)
-      : function_(std::move(function)) {}
+  // `fused`: the same function after TensorFlow's own fusions, or without a
+  // name.
+  ClusterFunction(tensorflow::NameAttrList function,
+                  tensorflow::NameAttrList fused)
+      : function_(std::move(function)), fused_(std::move(fused)) {}
 
   // Runs the function on the kernel's inputs, sets the kernel's outputs or
   // status (TensorFlow's own, unchanged) and calls `done`, perhaps from another
@@ -30,14 +33,18 @@ class ClusterFunction {
   const std::string& name() const { return function_.name(); }
 
  private:
-  absl::StatusOr<tensorflow::FunctionLibraryRuntime::Handle> Instantiate(
-      tensorflow::FunctionLibraryRuntime* library);
+  struct Instance {
+    tensorflow::FunctionLibraryRuntime::Handle handle = 0;
+    bool is_multi_device = false;
+  };
+
+  // Of the best form that the library takes.
+  absl::StatusOr<Instance> Instantiate(tensorflow::OpKernelContext* context);
 
   const tensorflow::NameAttrList function_;
+  const tensorflow::NameAttrList fused_;
   std::mutex mutex_;
-  std::map<tensorflow::FunctionLibraryRuntime*,
-           tensorflow::FunctionLibraryRuntime::Handle>
-      handles_;
+  std::map<tensorflow::FunctionLibraryRuntime*, Instance> instances_;
 };
 
 }  // namespace tf_disc

@@ -79,7 +79,13 @@ class DiscLaunchKernel : public AsyncOpKernel {
       : AsyncOpKernel(context) {
     tensorflow::NameAttrList function;
     OP_REQUIRES_OK(context, context->GetAttr("cluster", &function));
-    function_ = std::make_unique<ClusterFunction>(std::move(function));
+    tensorflow::NameAttrList fused;
+    const auto fallback = context->def().attr().find("_disc_fallback");
+    if (fallback != context->def().attr().end()) {
+      fused = fallback->second.func();
+    }
+    function_ = std::make_unique<ClusterFunction>(std::move(function),
+                                                  std::move(fused));
     OP_REQUIRES_OK(context, context->GetAttr("cluster_id", &cluster_id_));
     OP_REQUIRES_OK(context, context->GetAttr("Tout", &output_types_));
     statistics_ = &ClusterStatistics::Of(cluster_id_);
