@@ -27,11 +27,13 @@ from tf_disc.compiler.passes.eliminate import eliminate_common, eliminate_dead
 from tf_disc.compiler.passes.groups import Group, form_groups
 from tf_disc.compiler.passes.materialize import materialize
 from tf_disc.compiler.passes.move_transposes import move_transposes
+from tf_disc.compiler.passes.thin_products import thin_products
 
 #: Tensor IR passes in order. Valid IR in, valid IR out.
 PASSES: dict[str, Callable[[Graph], None]] = {
     "eliminate_dead": eliminate_dead,
     "eliminate_common": eliminate_common,
+    "thin_products": thin_products,
     "move_transposes": move_transposes,
     "materialize": materialize,
 }
