@@ -503,18 +503,20 @@ class KernelBuilder:
         body()
         self.b.close("for", [low, high], [], step=1)
 
-    def _rows(self, begin: Value, end: Value) -> None:
+    def _prepare_phases(self) -> tuple[dict[Value, int], list[Value]]:
+        """Each member's phase, and the values with a row buffer, which they are given."""
         depth = self._depths()
         kept = self._choose_kept(depth)
         for value in kept:
             self.kept[value] = self._scratch(self.columns * ITEM_BYTES[value.dtype])
+        return depth, kept
+
+    def _rows(self, begin: Value, end: Value) -> None:
+        depth, kept = self._prepare_phases()
         self._row_loop(begin, end, lambda: self._phases(depth, kept))
 
     def _tiled(self, begin: Value, end: Value) -> None:
-        depth = self._depths()
-        kept = self._choose_kept(depth)
-        for value in kept:
-            self.kept[value] = self._scratch(self.columns * ITEM_BYTES[value.dtype])
+        depth, kept = self._prepare_phases()
         tile = self.size(TILE_ROWS)
         self.tile_pointers = [
             self._scratch(TILE_ROWS * self.columns * ITEM_BYTES[op.result.dtype])

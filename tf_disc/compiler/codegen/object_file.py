@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -79,8 +78,3 @@ def compile_object(text: str, target: str, features: str, *, texts: bool) -> Com
 def llvm_version() -> str:
     """LLVM's version as text."""
     return ".".join(str(v) for v in llvm.llvm_version_info)
-
-
-def defined_functions(text: str) -> list[str]:
-    """Names of the functions that an LLVM module's text defines."""
-    return re.findall(r"^define [^@]*@\"?([\w.]+)\"?\(", text, re.MULTILINE)

@@ -12,8 +12,7 @@ from llvmlite import ir
 
 from tf_disc.compiler.codegen import mathlib
 from tf_disc.compiler.errors import UnsupportedError
-
-FLOATS = ("f32", "f64")
+from tf_disc.compiler.ir.types import FLOATS
 
 #: Functions of which the vector code is mathlib's.
 MATH = frozenset({"exp", "log", "log1p", "tanh", "sigmoid", "erf", "erfc", "rsqrt", "sqrt"})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tf_disc.compiler.ir.graph import Value
+from tf_disc.compiler.ir.types import FLOATS
 from tf_disc.compiler.op_rules.record import (
     Arg,
     Dims,
@@ -17,7 +18,6 @@ from tf_disc.compiler.op_rules.record import (
 
 F32 = ("f32",)
 NUMBERS = ("f32", "f64", "i32", "i64")
-FLOATS = ("f32", "f64")
 
 
 def _unary_examples(dtype: str = "f32", kind: str = "any") -> tuple[Example, ...]:

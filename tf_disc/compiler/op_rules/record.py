@@ -148,8 +148,3 @@ def same_as_first(c: RuleContext) -> list[Dims]:
 def broadcast_all(c: RuleContext) -> list[Dims]:
     """All operands broadcast together."""
     return [c.b.broadcast_dims(*(v.dims for v in c.inputs))]
-
-
-def scalar_result(c: RuleContext) -> list[Dims]:
-    """Rank 0."""
-    return [()]

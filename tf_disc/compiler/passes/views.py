@@ -6,7 +6,7 @@ memory they read; `through_broadcast` tells how an elementwise chain reads a rep
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tf_disc.compiler.ir.dims import Dim, as_dim, product
@@ -70,17 +70,14 @@ def reshape_groups(old: Sequence[Dim], new: Sequence[Dim]) -> list[tuple[range, 
     return [(range(a, c), range(b, d)) for (a, b), (c, d) in zip(cuts, cuts[1:], strict=False)]
 
 
-def strided_view(value: Value, stop: Callable[[Value], bool] | None = None) -> View | None:
-    """The view of its base that `value` is, or None where strides cannot say it.
-
-    `stop` tells where to end: at values that have memory (the default: everything but index maps).
-    """
+def strided_view(value: Value) -> View | None:
+    """The view of its base that `value` is, or None where strides cannot say it."""
     op = value.op
-    if op is None or op.name not in INDEX_MAPS or (stop is not None and stop(value)):
+    if op is None or op.name not in INDEX_MAPS:
         return View(value, as_dim(0), value.dims, row_major(value.dims))
     if op.name in ("gather", "iota", "const", "sizes"):
         return None
-    inner = strided_view(op.operands[0], stop)
+    inner = strided_view(op.operands[0])
     if inner is None:
         return None
     if op.name == "transpose":
