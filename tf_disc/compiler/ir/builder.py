@@ -91,17 +91,8 @@ class GraphBuilder:
     def _solve(self, difference: Dim) -> tuple[str, Dim] | None:
         """The youngest symbol that can be expressed by older ones."""
         order = {name: i for i, name in enumerate(self.graph.symbols)}
-        best: tuple[str, Dim] | None = None
-        for monomial, coefficient in difference.terms:
-            if len(monomial) != 1 or coefficient not in (1, -1):
-                continue
-            rest = Dim({m: c for m, c in difference.terms if m != monomial}) * -coefficient
-            name = str(monomial[0])
-            if name not in order or name in rest.symbols():
-                continue
-            if best is None or order[name] > order[best[0]]:
-                best = name, rest
-        return best
+        known = [s for s in difference.solutions() if s[0] in order]
+        return max(known, key=lambda s: order[s[0]], default=None)
 
     def broadcast_dim(self, a: Dim, b: Dim, reason: str) -> Dim:
         """The size that two broadcast sizes give."""

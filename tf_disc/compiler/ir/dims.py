@@ -11,7 +11,7 @@ All arithmetic is that of 64-bit integers. Text round-trips: ``parse_dim(str(d))
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Union
@@ -159,14 +159,13 @@ class Dim:
             total += product
         return total
 
-    def solve_for_symbol(self) -> tuple[str, Dim] | None:
-        """For ``self == 0``: a symbol that stands alone with factor 1 or -1, and what it equals."""
+    def solutions(self) -> Iterator[tuple[str, Dim]]:
+        """For ``self == 0``: each symbol that stands alone with factor 1 or -1, and what it equals."""
         for monomial, coefficient in self.terms:
             if len(monomial) == 1 and isinstance(monomial[0], Symbol) and coefficient in (1, -1):
                 rest = Dim({m: c for m, c in self.terms if m != monomial})
                 if monomial[0].name not in rest.symbols():
-                    return monomial[0].name, rest * -coefficient
-        return None
+                    yield monomial[0].name, rest * -coefficient
 
     # -- arithmetic ---------------------------------------------------------
     def __add__(self, other: DimLike) -> Dim:
