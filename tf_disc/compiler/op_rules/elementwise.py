@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tf_disc.compiler.ir.graph import Value
-from tf_disc.compiler.ir.types import FLOATS
+from tf_disc.compiler.op_rules.dtypes import ANY, FLOATING, NUMBERS
 from tf_disc.compiler.op_rules.record import (
     Arg,
     Dims,
@@ -17,7 +17,6 @@ from tf_disc.compiler.op_rules.record import (
 )
 
 F32 = ("f32",)
-NUMBERS = ("f32", "f64", "i32", "i64")
 
 
 def _unary_examples(dtype: str = "f32", kind: str = "any") -> tuple[Example, ...]:
@@ -174,7 +173,7 @@ RULES: list[OpRule] = [
     _binary("AddV2", "add"),
     _binary("Sub", "sub"),
     _binary("Mul", "mul"),
-    _binary("RealDiv", "div", FLOATS),
+    _binary("RealDiv", "div", FLOATING),
     _binary("Maximum", "max"),
     _binary("Minimum", "min"),
     _comparison("Equal", "eq"),
@@ -191,7 +190,7 @@ RULES: list[OpRule] = [
     _unary("Exp", "exp"),
     _unary("Log", "log"),
     _unary("Log1p", "log1p"),
-    _unary("Sqrt", "sqrt", FLOATS),
+    _unary("Sqrt", "sqrt", FLOATING),
     _unary("Rsqrt", "rsqrt"),
     _unary("Tanh", "tanh"),
     _unary("Sigmoid", "sigmoid"),
@@ -222,16 +221,16 @@ RULES: list[OpRule] = [
         attrs={"data_format": ("NHWC",)},
     ),
     OpRule(
-        "Cast", {"SrcT": (*NUMBERS, "bool"), "DstT": (*NUMBERS, "bool")}, same_as_first, _cast,
+        "Cast", {"SrcT": ANY, "DstT": ANY}, same_as_first, _cast,
         tuple(
             Example((Arg(s, (3, 19), "finite"),), {"DstT": d})
-            for s in (*NUMBERS, "bool") for d in (*NUMBERS, "bool") if s != d
+            for s in ANY for d in ANY if s != d
         ) + (Example((Arg("f32", (0, 3)),), {"DstT": "i64"}),),
         attrs={"Truncate": ("false",)},
         notes="A float out of an integer's range gives what the CPU's conversion gives, as in TensorFlow.",
     ),
     OpRule(
-        "SelectV2", {"T": (*NUMBERS, "bool")}, broadcast_all, _select,
+        "SelectV2", {"T": ANY}, broadcast_all, _select,
         tuple(
             Example((Arg("bool", a), Arg(d, b), Arg(d, e)))
             for d in ("f32", "i64")
@@ -240,7 +239,7 @@ RULES: list[OpRule] = [
         ),
     ),
     OpRule(
-        "Select", {"T": (*NUMBERS, "bool")}, _select_v1_shape, _select,
+        "Select", {"T": ANY}, _select_v1_shape, _select,
         (
             Example((Arg("bool", (3, 5)), Arg("f32", (3, 5)), Arg("f32", (3, 5)))),
             Example((Arg("bool", (0, 5)), Arg("f32", (0, 5)), Arg("f32", (0, 5)))),
@@ -257,8 +256,8 @@ RULES: list[OpRule] = [
         notes=f"Of {', '.join(sorted(COMPOSED))}.",
     ),
     OpRule(
-        "Identity", {"T": (*NUMBERS, "bool")}, same_as_first, lambda c: c[0], _unary_examples(), cost="free"
+        "Identity", {"T": ANY}, same_as_first, lambda c: c[0], _unary_examples(), cost="free"
     ),
-    OpRule("StopGradient", {"T": (*NUMBERS, "bool")}, same_as_first, lambda c: c[0], _unary_examples(), cost="free"),
-    OpRule("Snapshot", {"T": (*NUMBERS, "bool")}, same_as_first, lambda c: c[0], _unary_examples(), cost="free"),
+    OpRule("StopGradient", {"T": ANY}, same_as_first, lambda c: c[0], _unary_examples(), cost="free"),
+    OpRule("Snapshot", {"T": ANY}, same_as_first, lambda c: c[0], _unary_examples(), cost="free"),
 ]  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tf_disc.compiler.ir.dims import as_dim, product
 from tf_disc.compiler.ir.graph import Value
+from tf_disc.compiler.op_rules.dtypes import FLOATING, INDEX, NUMBERS
 from tf_disc.compiler.op_rules.record import Arg, Dims, Example, OpRule, RuleContext, same_as_first
 
 _CASES: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...] = (
@@ -46,9 +47,7 @@ def _reduce(kind: str) -> OpRule:
     boolean = kind in ("all", "any")
     return OpRule(
         op,
-        {"Tidx": ("i32", "i64")}
-        if boolean
-        else {"T": ("f32", "f64", "i32", "i64"), "Tidx": ("i32", "i64")},
+        {"Tidx": INDEX} if boolean else {"T": NUMBERS, "Tidx": INDEX},
         _reduced,
         lambda c: _keep(c, c.b.reduce(kind, c[0], c.axes(1, len(c[0].dims)))),
         _examples("bool") if boolean else _examples("f32") + _examples("i32") + _examples("i64"),
@@ -97,7 +96,7 @@ RULES: list[OpRule] = [
     *(_reduce(kind) for kind in ("sum", "prod", "max", "min", "all", "any")),
     OpRule(
         "Mean",
-        {"T": ("f32", "f64"), "Tidx": ("i32", "i64")},
+        {"T": FLOATING, "Tidx": INDEX},
         _reduced,
         _mean,
         _examples("f32"),

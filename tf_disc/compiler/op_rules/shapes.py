@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from tf_disc.compiler.ir.dims import Dim, as_dim, product
 from tf_disc.compiler.ir.graph import Value
+from tf_disc.compiler.op_rules.dtypes import ANY, INDEX
 from tf_disc.compiler.op_rules.record import Arg, Dims, Example, OpRule, RuleContext, same_as_first
-
-ANY = ("f32", "f64", "i32", "i64", "bool")
-INDEX = ("i32", "i64")
 
 
 def _i32(*values: int) -> Arg:
