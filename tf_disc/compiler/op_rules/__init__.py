@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from tf_disc.compiler.op_rules import elementwise, products, reductions, shapes
+from tf_disc.compiler.op_rules import elementwise, gathers, products, reductions, shapes, slices
 from tf_disc.compiler.op_rules.record import OpRule
 
 RULES: dict[str, OpRule] = {
-    rule.op: rule for family in (elementwise, reductions, products, shapes) for rule in family.RULES
+    rule.op: rule
+    for family in (elementwise, reductions, products, shapes, slices, gathers)
+    for rule in family.RULES
 }
 
 

@@ -42,6 +42,16 @@ class Example:
     error: str = ""  # the error class's name, where TensorFlow refuses the call
 
 
+def i32(*values: int) -> Arg:
+    """An operand of fixed integers: a shape, a list of axes."""
+    return Arg("i32", (len(values),), values=values)
+
+
+def scalar_i32(value: int) -> Arg:
+    """An operand of one fixed integer: an axis, a count."""
+    return Arg("i32", (), values=value)
+
+
 class RuleContext:
     """What a rule's functions see of the node in hand."""
 
