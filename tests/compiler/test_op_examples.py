@@ -52,6 +52,8 @@ def attr_json(value: Any) -> Any:
         return {"i": value}
     if isinstance(value, str):
         return {"type": value} if value in NUMPY else {"s": value}
+    if isinstance(value, list):
+        return {"shape": value}
     if value and isinstance(value[0], str):
         return {"strings": list(value)}
     return {"ints": list(value)}
@@ -81,7 +83,8 @@ def run_tensorflow(rule: OpRule, example: Example, arrays: list[Any]) -> list[An
         else:
             kwargs[name] = tf.constant(next(rest))
     for name, value in example.attrs.items():
-        kwargs[name] = tf.dtypes.as_dtype(NUMPY[value]) if value in NUMPY else value
+        is_type = isinstance(value, str) and value in NUMPY
+        kwargs[name] = tf.dtypes.as_dtype(NUMPY[value]) if is_type else value
     result = getattr(tf.raw_ops, rule.op)(**kwargs)
     results = result if isinstance(result, (list, tuple)) else [result]
     return [r.numpy() for r in results]
@@ -115,9 +118,9 @@ def compile_example(rule: OpRule, example: Example, arrays: list[Any], known: bo
     if rule.op == "Squeeze":
         attrs["squeeze_dims"] = attrs.pop("axis")
     count = 1
-    if rule.op in ("Unpack", "Split"):
+    if rule.op in ("Unpack", "Split", "SplitV"):
         count = int(example.attrs.get("num", example.attrs.get("num_split", 0)))
-    if rule.op == "ShapeN":
+    if rule.op in ("ShapeN", "IdentityN"):
         count = len(args)
     node = {"name": "node", "op": rule.op, "inputs": names, "attrs": attrs}
     outputs = [f"node:{k}" for k in range(count)]

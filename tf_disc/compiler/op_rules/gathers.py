@@ -15,7 +15,7 @@ from tf_disc.compiler.op_rules.record import (
 )
 
 
-def _gatherscalar_i32(c: RuleContext) -> tuple[int, int]:
+def _gather_at(c: RuleContext) -> tuple[int, int]:
     rank = len(c[0].dims)
     batch = c.attr("batch_dims", 0)
     batch += len(c[1].dims) if batch < 0 else 0
@@ -28,12 +28,12 @@ def _gatherscalar_i32(c: RuleContext) -> tuple[int, int]:
 
 
 def _gather_shape(c: RuleContext) -> list[Dims]:
-    axis, batch = _gatherscalar_i32(c)
+    axis, batch = _gather_at(c)
     return [c[0].dims[:axis] + c[1].dims[batch:] + c[0].dims[axis + 1 :]]
 
 
 def _gather(c: RuleContext) -> Value:
-    return c.b.gather(c[0], c[1], *_gatherscalar_i32(c))
+    return c.b.gather(c[0], c[1], *_gather_at(c))
 
 
 RULES: list[OpRule] = [
