@@ -301,8 +301,10 @@ class GraphBuilder:
         dims[axis] = as_dim(sum((v.dims[axis] for v in values[1:]), values[0].dims[axis]))
         values = [self.reshape(v, [*dims[:axis], v.dims[axis], *dims[axis + 1 :]]) for v in values]
         contents = None
-        if len(dims) == 1 and all(v in self.contents for v in values):
+        first = all(d.is_one for d in dims[:axis])
+        if first and all(v in self.contents for v in values):
             contents = [d for v in values for d in self.contents[v]]
+            contents = contents if len(contents) <= MAX_CONTENTS else None
         result = self.emit("concat", values, values[0].dtype, dims, axis=axis)
         return self._with_contents(result, contents)
 

@@ -12,6 +12,7 @@ from tf_disc.compiler.op_rules.record import (
     OpRule,
     RuleContext,
     i32,
+    same_as_first,
     scalar_i32,
 )
 
@@ -193,6 +194,69 @@ def _split(c: RuleContext) -> list[Value]:
     return [_part(c, c[1], axis, dims[axis] * i, dims[axis]) for i, dims in enumerate(parts)]
 
 
+def _split_sizes(c: RuleContext) -> tuple[int, list[Dim]]:
+    """The axis and the parts' sizes; one given as -1 takes what the others leave."""
+    axis = c.axis(c.constant(2)[0], len(c[0].dims))
+    total, sizes = c[0].dims[axis], list(c.sizes(1))
+    if len(sizes) != int(c.attr("num_split")):
+        raise c.unsupported(f"{len(sizes)} sizes for {c.attr('num_split')} parts")
+    rest = [i for i, size in enumerate(sizes) if c.b.hint(size) < 0]
+    if len(rest) > 1:
+        raise c.unsupported("more than one size is -1")
+    for i in rest:
+        c.b.require(sizes[i], "==", -1, "SplitV: a size of -1")
+        sizes[i] = total - sum(s for k, s in enumerate(sizes) if k != i)
+    for size in sizes:
+        c.b.require(size, ">=", 0, "SplitV: a size is not negative")
+    if not rest:
+        c.b.require(sum(sizes, as_dim(0)), "==", total, "SplitV: the sizes make up the axis")
+    return axis, sizes
+
+
+def _split_v_shape(c: RuleContext) -> list[Dims]:
+    axis, sizes = _split_sizes(c)
+    return [(*c[0].dims[:axis], size, *c[0].dims[axis + 1 :]) for size in sizes]
+
+
+def _split_v(c: RuleContext) -> list[Value]:
+    axis, sizes = _split_sizes(c)
+    starts = [sum(sizes[:i], as_dim(0)) for i in range(len(sizes))]
+    return [_part(c, c[0], axis, at, size) for at, size in zip(starts, sizes, strict=True)]
+
+
+# -- other orders ----------------------------------------------------------------------
+
+
+def _reverse(c: RuleContext) -> Value:
+    dims = c[0].dims
+    axes = c.axes(1, len(dims))
+    if len(set(axes)) != len(axes):
+        raise c.unsupported("an axis is given twice")
+    starts = [d - 1 if i in axes else as_dim(0) for i, d in enumerate(dims)]
+    return c.b.slice(c[0], starts, dims, [-1 if i in axes else 1 for i in range(len(dims))])
+
+
+def _roll(c: RuleContext) -> Value:
+    """The end of an axis comes first: two slices, joined."""
+    value = c[0]
+    if not value.dims:
+        raise c.unsupported("Roll takes rank 1 or more")
+    axes, shifts = c.axes(2, len(value.dims)), c.sizes(1)
+    if len(axes) != len(shifts):
+        raise c.unsupported(f"{len(shifts)} shifts of {len(axes)} axes")
+    for axis, shift in zip(axes, shifts, strict=True):
+        size = value.dims[axis]
+        moved = shift % size
+        if moved == 0:
+            continue
+        parts = [
+            _part(c, value, axis, size - moved, moved),
+            _part(c, value, axis, as_dim(0), size - moved),
+        ]
+        value = c.b.concat(parts, axis)
+    return value
+
+
 RULES: list[OpRule] = [
     OpRule(
         "StridedSlice", {"T": ANY, "Index": INDEX}, lambda c: [tuple(_strided_slice(c)[3])], _lower_strided_slice,
@@ -207,6 +271,15 @@ RULES: list[OpRule] = [
                 ((0, 0, 1), (0, 0, 0), (1, 1, 3), {"ellipsis_mask": 1, "new_axis_mask": 2, "end_mask": 4}),
                 ((0, 0, 0, 0), (0, 0, 0, 0), (1, 1, 1, 1), {"begin_mask": 9, "end_mask": 9, "new_axis_mask": 6}),
                 ((-100,), (100,), (2,), {}),
+                ((3, 4, 6), (-100, 0, 1), (-1, -2, -3), {}),
+                ((1, 0, 2), (0, 0, 0), (1, 1, 1), {"shrink_axis_mask": 5, "ellipsis_mask": 2}),
+                ((0, 1, 0, -1), (0, 4, 0, 0), (1, 2, 1, 1),
+                {"ellipsis_mask": 1, "new_axis_mask": 4, "shrink_axis_mask": 8}),
+                ((-1, -1, -1), (0, 0, 0), (-1, 1, 1), {"end_mask": 1, "shrink_axis_mask": 6}),
+                ((2, 0), (2, 5), (1, 1), {}),
+                ((3,), (1,), (1,), {}),
+                ((0,), (0,), (1,), {"new_axis_mask": 1}),
+                ((), (), (), {}),
             )
         ) + (Example((Arg("f32", (4,)), i32(4), i32(5), i32(1)), {"shrink_axis_mask": 1}, error="InvalidArgument"),),
         cost="shape", by_value=(3,), by_length=(1, 2),
@@ -224,13 +297,18 @@ RULES: list[OpRule] = [
         (
             Example((scalar_i32(1), Arg("f32", (2, 6))), {"num_split": 3}),
             Example((scalar_i32(-1), Arg("f32", (2, 3, 34))), {"num_split": 2}),
+            Example((scalar_i32(-2), Arg("i64", (0, 5))), {"num_split": 2}),
+            Example((scalar_i32(0), Arg("bool", (130,))), {"num_split": 5}),
+            Example((scalar_i32(1), Arg("f32", (3, 7))), {"num_split": 1}),
             Example((scalar_i32(0), Arg("f32", (5, 6))), {"num_split": 2}, error="InvalidArgument"),
         ),
         cost="move", by_value=(0,),
     ),
     OpRule(
         "Unpack", {"T": ANY}, _unpack_shape, _unpack,
-        (Example((Arg("f32", (3, 5)),), {"num": 3, "axis": 0}), Example((Arg("f32", (3, 5)),), {"num": 5, "axis": -1})),
+        (Example((Arg("f32", (3, 5)),), {"num": 3, "axis": 0}), Example((Arg("f32", (3, 5)),), {"num": 5, "axis": -1}),
+         Example((Arg("i64", (2, 3, 33)),), {"num": 3, "axis": 1}), Example((Arg("bool", (1,)),), {"num": 1, "axis": -1}),
+         Example((Arg("f32", (0, 2)),), {"num": 2, "axis": 1})),
         cost="shape",
     ),
     OpRule(
@@ -247,10 +325,57 @@ RULES: list[OpRule] = [
         tuple(
             Example((tuple(Arg(d, s) for s in shapes), scalar_i32(a)))  # type: ignore[arg-type]
             for d, shapes, a in (
-                ("f32", ((2, 3), (2, 17)), 1), ("f32", ((2, 3), (5, 3)), 0), ("f32", ((2, 3, 4), (2, 0, 4), (2, 1, 4)), -2),
+                ("f32", ((2, 3), (2, 17)), 1), ("f32", ((2, 3), (5, 3)), 0), ("f32", ((2, 3, 4), (2, 0, 4),
+                (2, 1, 4)), -2),
                 ("i64", ((3,), (4,)), 0), ("f32", ((0, 3), (0, 2)), 1), ("bool", ((2, 2), (2, 1)), -1),
             )
-        ) + (Example(((Arg("f32", (2, 3)), Arg("f32", (3, 3))), scalar_i32(1)), error="InvalidArgument"),),  # type: ignore[arg-type]
+        ) + (
+            Example(
+                ((Arg("f32", (2, 3)), Arg("f32", (3, 3))), scalar_i32(1)),  # type: ignore[arg-type]
+                error="InvalidArgument",
+            ),
+        ),
         cost="shape", by_value=(-1,),
+    ),
+    OpRule(
+        "SplitV", {"T": ANY, "Tlen": INDEX}, _split_v_shape, _split_v,
+        tuple(
+            Example((Arg(dtype, dims), i32(*sizes), scalar_i32(axis)), {"num_split": len(sizes)})
+            for dtype, dims, sizes, axis in (
+                ("f32", (2, 6), (1, 5), 1), ("f32", (2, 6), (1, -1, 2), -1), ("f32", (7, 3), (-1, 0, 7), 0),
+                ("i64", (33,), (33,), 0),
+                ("bool", (2, 130, 3), (17, -1), -2), ("f32", (0, 3), (0, 0), 0), ("i32", (2, 3), (3, -1), 1),
+            )
+        ) + tuple(
+            Example((Arg("f32", (6,)), i32(*sizes), scalar_i32(0)), {"num_split": 2}, error="InvalidArgument")
+            for sizes in ((2, 3), (7, -1), (-1, -1), (8, -2))
+        ),
+        cost="move", by_value=(2,), by_length=(1,),
+    ),
+    OpRule(
+        "ReverseV2", {"T": ANY, "Tidx": INDEX}, same_as_first, _reverse,
+        tuple(
+            Example((Arg(dtype, dims), i32(*axes)))
+            for dtype, dims, axes in (
+                ("f32", (5,), (0,)), ("f32", (2, 3, 33), (-1,)), ("f32", (2, 3, 33), (1, 0)), ("i64", (3, 130), (0, -1)),
+                ("bool", (7, 1), (0, 1)), ("f32", (0, 3), (0, 1)), ("f32", (2, 3), ()), ("f32", (), ()),
+                ("i32", (3, 5, 1, 2), (-3,)),
+            )
+        ) + (Example((Arg("f32", (2, 3)), i32(0, -2)), error="InvalidArgument"),),
+        cost="move", by_value=(1,),
+    ),
+    OpRule(
+        "Roll", {"T": ANY, "Tshift": INDEX, "Taxis": INDEX}, same_as_first, _roll,
+        tuple(
+            Example((Arg(dtype, dims), i32(*shifts), i32(*axes)))
+            for dtype, dims, shifts, axes in (
+                ("f32", (7,), (2,), (0,)), ("f32", (3, 33), (-1,), (-1,)), ("f32", (3, 5), (1, 7), (0, 1)),
+                ("i64", (3, 130), (-400,), (1,)),
+                ("f32", (0, 3), (2,), (0,)), ("bool", (1, 3), (5, 2), (0, -1)), ("f32", (7,), (2, -5), (0, 0)),
+                ("f32", (7,), (7,), (0,)),
+            )
+        ) + (Example((Arg("i32", (5, 2)), scalar_i32(3), scalar_i32(0))),
+             Example((Arg("f32"), scalar_i32(3), scalar_i32(0)), error="InvalidArgument")),
+        cost="move", by_value=(2,), by_length=(1,),
     ),
 ]  # fmt: skip
