@@ -25,7 +25,7 @@
 extern "C" {
 #endif
 
-#define DISC_ABI_VERSION 1
+#define DISC_ABI_VERSION 2
 
 /* What an entry or a task returns. */
 enum disc_status {
@@ -90,7 +90,7 @@ typedef struct disc_imports {
   /* c[m, n] = op(a) x op(b), op a transposition where the flag is 1: a is
    * [m, k], or [k, m] with transpose_a; b is [k, n], or [n, k] with
    * transpose_b. Row-major with leading dimensions in elements. k = 0 gives
-   * zeros. dtype: DISC_F32. */
+   * zeros; integers wrap around. dtype: DISC_F32, F64, I32 or I64. */
   int32_t (*gemm_dense)(disc_frame_t* frame, int32_t dtype, int32_t slot,
                         int32_t transpose_a, int32_t transpose_b, int64_t m,
                         int64_t n, int64_t k, const void* a, int64_t lda,

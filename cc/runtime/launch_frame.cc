@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "cc/runtime/gemm_plain.h"
 #include "cc/runtime/mxcsr.h"
 #include "cc/runtime/parallel_for.h"
 #include "cc/runtime/weight_cache.h"
@@ -68,13 +69,14 @@ int32_t ImportGemmDense(disc_frame_t* frame, int32_t dtype, int32_t /*slot*/,
                         int32_t transpose_a, int32_t transpose_b, int64_t m,
                         int64_t n, int64_t k, const void* a, int64_t lda,
                         const void* b, int64_t ldb, void* c, int64_t ldc) {
-  if (dtype != DISC_F32) {
-    return RunOf(frame)->FailLibrary(absl::UnimplementedError(absl::StrCat(
-        "gemm_dense of ", AbiDtypeName(static_cast<disc_dtype>(dtype)))));
-  }
-  const absl::Status status = DenseGemm(
-      transpose_a != 0, transpose_b != 0, m, n, k, static_cast<const float*>(a),
-      lda, static_cast<const float*>(b), ldb, static_cast<float*>(c), ldc);
+  const absl::Status status =
+      dtype == DISC_F32
+          ? DenseGemm(transpose_a != 0, transpose_b != 0, m, n, k,
+                      static_cast<const float*>(a), lda,
+                      static_cast<const float*>(b), ldb, static_cast<float*>(c),
+                      ldc)
+          : PlainGemm(static_cast<disc_dtype>(dtype), transpose_a != 0,
+                      transpose_b != 0, m, n, k, a, lda, b, ldb, c, ldc);
   return status.ok() ? DISC_OK : RunOf(frame)->FailLibrary(status);
 }
 

@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SOURCE = Path(__file__).parent / "affine_kernel.c"
 
 MANIFEST = """tf_disc manifest 1
-abi 1
+abi 2
 compiler by-hand
 llvm none
 target x86-64-v3

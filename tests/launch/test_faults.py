@@ -37,7 +37,7 @@ def bad_kernels(worker):
     manifest = (worker.folder / "any.manifest").read_text()
     body = (worker.folder / "any.o").read_bytes()
     for name, text, data in [
-        ("bad_manifest", manifest.replace("abi 1", "abi 999"), body),
+        ("bad_manifest", manifest.replace("abi 2", "abi 999"), body),
         ("bad_object", manifest, b"\x7fELF" + bytes(range(256)) * 8),
         ("cut_object", manifest, body[: len(body) // 2]),
     ]:

@@ -25,7 +25,7 @@ using testing::ThreadPool;
 
 constexpr char kManifest[] =
     "tf_disc manifest 1\n"
-    "abi 1\n"
+    "abi 2\n"
     "compiler by-hand\n"
     "llvm none\n"
     "target x86-64\n"
@@ -268,8 +268,8 @@ TEST(LoadRefusesWhatDoesNotFit) {
     return loaded.ok() ? "" : std::string(loaded.status().message());
   };
   ASSERT(!DemoObject().empty());
-  EXPECT_EQ(error(Edited("abi 1", "abi 2"), DemoObject()),
-            "compiled for kernel ABI 2, this runtime has 1");
+  EXPECT_EQ(error(Edited("abi 2", "abi 3"), DemoObject()),
+            "compiled for kernel ABI 3, this runtime has 2");
   EXPECT(absl::StrContains(
       error(Edited("x86-64\n", "x86-64 +future\n"), DemoObject()),
       "compiled for +future, which this CPU lacks"));
@@ -303,7 +303,7 @@ TEST(LibraryThatGoesMissingIsAReason) {
 
 TEST(LeadingDimensionsOfAPackedWeight) {
   const auto loaded = Executable::Load(
-      "tf_disc manifest 1\nabi 1\ncompiler by-hand\nllvm none\n"
+      "tf_disc manifest 1\nabi 2\ncompiler by-hand\nllvm none\n"
       "target x86-64\nentry plan strided_plan\nentry run strided_run\n"
       "sizes 0\ninput 0 f32 2\ninput 1 f32 2\noutput 0 f32 2\n"
       "gemm 0 weight=1 dtype=f32 k=24 n=40 transpose=0\n",
