@@ -188,7 +188,7 @@ std::vector<ClusterInput> SignatureRules::Describe(
       described.dims.assign(input.dims(), -1);
     }
     const bool may_say_sizes = rule.kind == InputKind::kTensor &&
-                               input.dims() <= 1 &&
+                               (input.dims() <= 1 || rule.fixes_length) &&
                                input.NumElements() <= kMaxSizeValues &&
                                (input.dtype() == tensorflow::DT_INT32 ||
                                 input.dtype() == tensorflow::DT_INT64);

@@ -62,7 +62,7 @@ results: What running `cluster` on `args` gives.
 cluster: The outlined function.
 cluster_id: The function's name, `cluster_` and 16 hex digits of its content.
 const_operands: Inputs whose value is part of the signature.
-length_operands: Inputs of rank <= 1 whose number of elements is part of it.
+length_operands: Integer inputs whose sizes are part of it.
 weight_operands: Inputs that hold weights; their shape is part of it.
 input_shapes: What was known of the inputs' shapes.
 output_shapes: What was known of the outputs' shapes.

@@ -193,7 +193,11 @@ def host_target() -> str:
 
 
 def cluster_input(
-    name: str, array: Any, kind: str = "tensor", known: Sequence[int | None] | None = None
+    name: str,
+    array: Any,
+    kind: str = "tensor",
+    known: Sequence[int | None] | None = None,
+    fixed_length: bool = False,
 ) -> Mapping[str, Any]:
     """One input of a cluster file, with the sizes (and small integer values) of an array."""
     array = np.asarray(array)
@@ -211,6 +215,6 @@ def cluster_input(
     }
     if kind == "const":
         item["value"] = array.ravel().tolist()
-    elif array.ndim <= 1 and array.dtype.kind == "i" and array.size <= 64:
+    elif (array.ndim <= 1 or fixed_length) and array.dtype.kind == "i" and array.size <= 64:
         item["values"] = array.ravel().tolist()
     return item

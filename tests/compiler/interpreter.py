@@ -103,6 +103,13 @@ class Interpreter:
             return args[0].transpose(attrs["perm"])
         if name == "slice":
             return self._slice(args[0], self._shape(attrs["begin"]), shape, attrs["strides"])
+        if name == "pad":
+            padded = np.full(shape, args[1], dtype)
+            steps = zip(self._shape(attrs["begin"]), args[0].shape, attrs["strides"], strict=True)
+            padded[tuple(slice(b, b + (n - 1) * s + 1 if n else b, s) for b, n, s in steps)] = args[
+                0
+            ]
+            return padded
         if name == "concat":
             return np.concatenate(args, attrs["axis"])
         if name == "gather":

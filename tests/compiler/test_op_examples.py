@@ -112,7 +112,7 @@ def compile_example(rule: OpRule, example: Example, arrays: list[Any], known: bo
     for i, array in enumerate(arrays):
         kind = "const" if i in by_value else "weight" if i in rule.weights and known else "tensor"
         sizes = array.shape if known or (i in rule.by_length and array.ndim) else None
-        inputs.append(cluster_input(f"x{i}", array, kind, sizes))
+        inputs.append(cluster_input(f"x{i}", array, kind, sizes, i in rule.by_length))
         names.append(f"x{i}")
     attrs = {k: attr_json(v) for k, v in example.attrs.items()}
     if rule.op == "Squeeze":

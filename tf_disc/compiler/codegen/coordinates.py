@@ -76,6 +76,11 @@ class CoordinateMath:
             self.scalar(self.b.int_op("imod", operand, by)),
         )
 
+    def in_range(self, a: Coordinate, size: Value) -> Value:
+        """bool: 0 <= a < size, lane by lane where lanes differ."""
+        operand = self._operand(a)
+        return self.b.pure("in_range", [operand, size], LoopType("bool", self.b.is_lanes(operand)))
+
     def _operand(self, c: Coordinate) -> Value:
         if c.base is not None and c.step == 0:
             return c.base

@@ -155,23 +155,49 @@ class TaskEmitter:
             return value
         return self.b.icmp_unsigned("!=", value, ir.Constant(value.type, None))
 
+    def _lane_mask(self, op: Op) -> ir.Value | None:
+        """Which lanes a load reads: those of a tail, and those its third operand allows; None for all."""
+        if len(op.operands) == 2:
+            return self.mask
+        where = self.splat(self.values[op.operands[2]])
+        return where if self.mask is None else self.b.and_(where, self.mask)
+
     def _load(self, op: Op) -> ir.Value:
-        pointer, index = (self.values[v] for v in op.operands)
+        pointer, index = (self.values[v] for v in op.operands[:2])
         dtype = op.result.dtype
         scalar = memory_type(dtype)
-        at = self.b.gep(pointer, [index], source_etype=scalar)
+        at: ir.Value = self.b.gep(pointer, [index], source_etype=scalar)
         if not op.result.type.lanes:  # type: ignore[union-attr]
+            if len(op.operands) == 3:
+                at = self.b.select(self.values[op.operands[2]], at, self._zero_element())
             return self._from_memory(self.b.load(at, typ=scalar), dtype)
         type_ = ir.VectorType(scalar, self.width)
-        if self.mask is None:
+        mask = self._lane_mask(op)
+        if mask is None:
             loaded = self.b.load(at, align=ITEM_BYTES[dtype], typ=type_)
         else:
             name = f"llvm.masked.load.v{self.width}{_suffix(dtype)}.p0"
             mask_type = ir.VectorType(I1, self.width)
             function = self._declare(name, ir.FunctionType(type_, [PTR, I32, mask_type, type_]))
             align = ir.Constant(I32, ITEM_BYTES[dtype])
-            loaded = self.b.call(function, [at, align, self.mask, ir.Constant(type_, None)])
+            loaded = self.b.call(function, [at, align, mask, ir.Constant(type_, None)])
         return self._from_memory(loaded, dtype)
+
+    def _zero_element(self) -> ir.Value:
+        """The address of an element of zeros: what a load that must not happen reads instead."""
+        found = self.module.globals.get("zero_element")
+        if found is None:
+            type_ = ir.ArrayType(I8, 8)
+            found = ir.GlobalVariable(self.module, type_, "zero_element")
+            found.initializer = ir.Constant(type_, None)
+            found.global_constant = True
+            found.linkage = "internal"
+            found.align = 8
+        return Opaque(found)
+
+    def _in_range(self, op: Op) -> ir.Value:
+        index, size = self.operands(op)
+        return self.b.icmp_unsigned("<", index, size)
 
     def _load_at(self, op: Op) -> ir.Value:
         pointer, indices = self.values[op.operands[0]], self.splat(self.values[op.operands[1]])
@@ -187,7 +213,9 @@ class TaskEmitter:
         function = self._declare(
             name, ir.FunctionType(type_, [ir.VectorType(PTR, self.width), I32, mask_type, type_])
         )
-        mask = self.mask if self.mask is not None else ir.Constant(mask_type, [1] * self.width)
+        mask = self._lane_mask(op)
+        if mask is None:
+            mask = ir.Constant(mask_type, [1] * self.width)
         align = ir.Constant(I32, ITEM_BYTES[dtype])
         loaded = self.b.call(function, [pointers, align, mask, ir.Constant(type_, None)])
         return self._from_memory(loaded, dtype)
@@ -219,8 +247,10 @@ class TaskEmitter:
 
     def _check_index(self, op: Op) -> ir.Value:
         """Leaves the task when an index is out of range: TensorFlow then runs the call and reports it."""
-        index, size = self.operands(op)
+        index, size, *where = self.operands(op)
         bad = self.b.icmp_unsigned(">=", index, size)
+        if where:
+            bad = self.b.and_(bad, where[0])
         if isinstance(bad.type, ir.VectorType):
             if self.mask is not None:
                 bad = self.b.and_(bad, self.mask)

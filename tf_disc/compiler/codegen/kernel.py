@@ -114,6 +114,7 @@ class KernelBuilder:
         self.kept_ready: set[Value] = set()
         self.tile_pointers: list[Value] = []
         self.tile_start: Value | None = None
+        self.where: Value | None = None  # inside a pad: where its operand is
 
     # -- the task's block ------------------------------------------------------------
     def _argument(self, key: tuple[object, ...], argument: Argument, dtype: str) -> Value:
@@ -173,6 +174,7 @@ class KernelBuilder:
             "evaluate",
             value,
             place if isinstance(place, str) else tuple(c.key for c in place),
+            id(self.where),
         )
         for scope in reversed(self.b.scopes):
             if key in scope.memo:
@@ -229,13 +231,15 @@ class KernelBuilder:
         return self.b.pure(op.name, operands, LoopType(op.result.dtype, lanes))
 
     def _load(self, pointer: Value, dtype: str, at: Coordinate) -> Value:
-        if at.base is not None and at.step == 0:
-            return self.b.pure("load", [pointer, at.base], LoopType(dtype))
+        where = [] if self.where is None else [self.where]
+        one = at.base is not None and at.step == 0 and not any(self.b.is_lanes(w) for w in where)
+        if at.base is not None and one:
+            return self.b.pure("load", [pointer, at.base, *where], LoopType(dtype))
+        lanes = LoopType(dtype, True)
         if at.base is not None and at.step == 1:
-            return self.b.pure("load", [pointer, at.base], LoopType(dtype, True), deepest=True)
-        return self.b.pure(
-            "load_at", [pointer, self.math.vector(at)], LoopType(dtype, True), deepest=True
-        )
+            return self.b.pure("load", [pointer, at.base, *where], lanes, deepest=True)
+        vector = self.math.vector(at)
+        return self.b.pure("load_at", [pointer, vector, *where], lanes, deepest=True)
 
     def _has_memory(self, value: Value) -> bool:
         return (value.op is None or value.op.name not in INDEX_MAPS) and value not in self.members
@@ -283,6 +287,8 @@ class KernelBuilder:
             if step == ROW and place == FULL:
                 return self.evaluate(operand, ROW)
         outer = self.coordinates(place, op.result.dims)
+        if op.name == "pad":
+            return self._pad(op, outer)
         if op.name == "broadcast":
             pad = len(outer) - len(operand.dims)
             inner = [
@@ -303,6 +309,39 @@ class KernelBuilder:
         else:
             raise InternalError(f"{op.name} is not an index map")
         return self.evaluate(operand, tuple(inner))
+
+    def _pad(self, op: Op, outer: tuple[Coordinate, ...]) -> Value:
+        """The operand where it lies, read under a mask; else the fill."""
+        operand, fill = op.operands
+        inner: list[Coordinate] = []
+        where: Value | None = None
+        for c, begin, stride, old, new in zip(
+            outer, op.attrs["begin"], op.attrs["strides"], operand.dims, op.result.dims, strict=True
+        ):
+            at = self.math.add(c, Coordinate(self.size(-begin)))
+            conditions = []
+            if stride != 1:
+                # In front of `begin` the difference is negative: huge, read without sign, so out of range.
+                at, rest = self.math.divide(at, self.b.index(stride))
+                conditions.append(self.math.in_range(rest, self.b.index(1)))
+            if old != new or stride != 1:
+                conditions.append(self.math.in_range(at, self.size(old)))
+            for condition in conditions:
+                where = condition if where is None else self._both(where, condition)
+            inner.append(at)
+        if where is None:
+            return self.evaluate(operand, tuple(inner))
+        outside = self.where
+        self.where = where if outside is None else self._both(outside, where)
+        inside = self.evaluate(operand, tuple(inner))
+        self.where = outside
+        filled = self.evaluate(fill, ())
+        lanes = any(self.b.is_lanes(v) for v in (where, inside, filled))
+        return self.b.pure("select", [where, inside, filled], LoopType(op.result.dtype, lanes))
+
+    def _both(self, a: Value, b: Value) -> Value:
+        lanes = self.b.is_lanes(a) or self.b.is_lanes(b)
+        return self.b.pure("and", [a, b], LoopType("bool", lanes))
 
     def _source(self, op: Op, place: Place) -> Value:
         """const, iota, sizes and gather: where elements begin."""
@@ -326,7 +365,8 @@ class KernelBuilder:
         wide = LoopType("i64", self.b.is_lanes(index))
         if index.dtype != "i64":
             index = self.b.pure("cast", [index], wide)
-        checked = self.b.pure("check_index", [index, self.size(params.dims[axis])], wide)
+        where = [] if self.where is None else [self.where]
+        checked = self.b.pure("check_index", [index, self.size(params.dims[axis]), *where], wide)
         picked = self.math.scalar(checked)
         return self.evaluate(params, (*coordinates[:axis], picked, *coordinates[axis + span :]))
 

@@ -6,10 +6,11 @@ Ops (types in ir/types.py; `v.` is one value a lane):
     iconst {value}  fconst {value}  constants
     iadd isub imul idiv imod        i64 arithmetic of indices (all >= 0; idiv and imod unsigned)
     lane                            v.i64 0, 1, 2 …
-    load(ptr, index)                elements index, index + 1, … of a buffer, or one; masked in a tail
-    load_at(ptr, indices)           a lane each, anywhere
+    load(ptr, index[, where])       elements index, index + 1, … of a buffer, or one; masked in a tail; 0 where not `where`
+    load_at(ptr, indices[, where])  a lane each, anywhere
     store(ptr, index, value)
-    check_index(index, size)        notes an index outside [0, size); gives it back clamped
+    check_index(index, size[, where])  leaves the task at an index outside [0, size)
+    in_range(index, size)           bool: 0 <= index < size
     for(lo, hi, init…)              a scalar loop; its region yields the next values
     tile_for(lo, hi, step)          a scalar loop by tiles
     vfor(lo, hi, init…) {combine}   a loop over lanes: full vectors, then one masked group

@@ -10,7 +10,7 @@ from typing import Any
 from tf_disc.compiler.errors import CompilerError, InternalError, ShapeError, UnsupportedError
 from tf_disc.compiler.importer.check_file import check_file
 from tf_disc.compiler.ir.builder import MAX_CONTENTS, GraphBuilder, Speculation
-from tf_disc.compiler.ir.dims import Dim, as_dim
+from tf_disc.compiler.ir.dims import Dim, as_dim, product
 from tf_disc.compiler.ir.graph import Graph, Guard, Input, SymbolSource, Value
 from tf_disc.compiler.ir.types import INTEGERS, tensor
 from tf_disc.compiler.op_rules import RULES
@@ -129,13 +129,13 @@ class _Importer:
             value = self.builder.constant(
                 [_number(v, dtype) for v in item["value"]], dtype, [d.value or 0 for d in dims]
             )
-        elif dtype in ("i32", "i64") and kind == "tensor" and len(dims) <= 1:
+        elif dtype in ("i32", "i64") and kind == "tensor":
             self._follow(index, item, value)
         self.values[item["name"]] = value
 
     def _follow(self, index: int, item: Mapping[str, Any], value: Value) -> None:
         """Small integer inputs may say sizes: their elements become symbols, with the call's values as hints."""
-        count = value.dims[0].value if value.dims else 1
+        count = product(value.dims).value
         hints = item.get("values")
         if count is None or count > MAX_CONTENTS or hints is None or len(hints) != count:
             return

@@ -293,6 +293,25 @@ class GraphBuilder:
         result = self.emit("slice", [value], value.dtype, new, begin=starts, strides=tuple(strides))
         return self._with_contents(result, contents)
 
+    def pad(
+        self,
+        value: Value,
+        fill: Value,
+        begin: Sequence[DimLike],
+        dims: Sequence[DimLike],
+        strides: Sequence[int],
+    ) -> Value:
+        """The inverse of a slice: element i of an axis goes to begin + i * stride, all others are `fill` (rank 0).
+
+        Strides are positive; the operand fits by the caller's word.
+        """
+        starts, new = tuple(as_dim(b) for b in begin), tuple(as_dim(d) for d in dims)
+        if new == value.dims:
+            return value
+        return self.emit(
+            "pad", [value, fill], value.dtype, new, begin=starts, strides=tuple(strides)
+        )
+
     def concat(self, values: Sequence[Value], axis: int) -> Value:
         """Joins along one axis; the other sizes have been made equal by the caller."""
         if len(values) == 1:

@@ -49,6 +49,14 @@ def _broadcast(op: Op) -> str:
     return ""
 
 
+def _pad(op: Op) -> str:
+    value, fill = op.operands
+    if fill.dims or fill.dtype != value.dtype or value.dtype != op.result.dtype:
+        return f"of {value.type} with {fill.type} gives {op.result.type}"
+    ranks = {len(value.dims), len(op.result.dims), len(op.attrs["begin"]), len(op.attrs["strides"])}
+    return "" if len(ranks) == 1 and all(s > 0 for s in op.attrs["strides"]) else "axes or strides"
+
+
 def _reduction(op: Op) -> str:
     dims = op.operands[0].dims
     kept = tuple(d for i, d in enumerate(dims) if i not in op.attrs["axes"])
@@ -70,6 +78,7 @@ SPECS: dict[str, OpSpec] = {
     "reshape": OpSpec(1, (), _no_check),
     "transpose": OpSpec(1, ("perm",), _transpose),
     "slice": OpSpec(1, ("begin", "strides"), _no_check),
+    "pad": OpSpec(2, ("begin", "strides"), _pad),
     "concat": OpSpec(None, ("axis",), _no_check),
     "gather": OpSpec(2, ("axis", "batch_dims"), _no_check),
     "matmul": OpSpec(2, ("transpose_a", "transpose_b"), _matmul),

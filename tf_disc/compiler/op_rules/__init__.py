@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from tf_disc.compiler.op_rules import elementwise, gathers, products, reductions, shapes, slices
+from tf_disc.compiler.op_rules import (
+    elementwise,
+    gathers,
+    padding,
+    products,
+    reductions,
+    shapes,
+    slices,
+)
 from tf_disc.compiler.op_rules.record import OpRule
 
 RULES: dict[str, OpRule] = {
     rule.op: rule
-    for family in (elementwise, reductions, products, shapes, slices, gathers)
+    for family in (elementwise, reductions, products, shapes, slices, gathers, padding)
     for rule in family.RULES
 }
 

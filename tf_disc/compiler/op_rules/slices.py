@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tf_disc.compiler.ir.dims import Dim, as_dim
 from tf_disc.compiler.ir.graph import Value
 from tf_disc.compiler.op_rules.dtypes import ANY, INDEX
@@ -28,12 +30,16 @@ def _from_front(c: RuleContext, at: Dim, size: Dim) -> Dim:
     return at
 
 
-def _strided_slice(c: RuleContext) -> tuple[list[Dim], list[Dim], list[int], list[Dim]]:
-    """begin, sizes, strides over the operand's axes, and the result's dims."""
-    begin, end, strides = c.sizes(1), c.sizes(2), c.constant(3)
+def strided_parts(
+    c: RuleContext,
+    dims: Sequence[Dim],
+    begin: Sequence[Dim],
+    end: Sequence[Dim],
+    strides: Sequence[int],
+) -> tuple[list[Dim], list[Dim], list[int], list[Dim]]:
+    """begin, sizes, strides over the axes of a tensor of `dims`, and the slice's dims."""
     masks = {m: c.attr(m, 0) for m in
              ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")}  # fmt: skip
-    dims = c[0].dims
 
     def has(mask: str, i: int) -> bool:
         return bool(masks[mask] >> i & 1)
@@ -93,6 +99,10 @@ def _strided_slice(c: RuleContext) -> tuple[list[Dim], list[Dim], list[int], lis
         result.append(count)
     keep(len(dims) - len(starts))
     return starts, counts, steps, result
+
+
+def _strided_slice(c: RuleContext) -> tuple[list[Dim], list[Dim], list[int], list[Dim]]:
+    return strided_parts(c, c[0].dims, c.sizes(1), c.sizes(2), c.constant(3))
 
 
 def _lower_strided_slice(c: RuleContext) -> Value:
@@ -170,14 +180,16 @@ def _unpack_shape(c: RuleContext) -> list[Dims]:
 
 def _unpack(c: RuleContext) -> list[Value]:
     axis = c.axis(c.attr("axis", 0), len(c[0].dims))
-    return [c.b.reshape(_part(c, c[0], axis, as_dim(i), as_dim(1)), dims)
+    return [c.b.reshape(part(c, c[0], axis, as_dim(i), as_dim(1)), dims)
             for i, dims in enumerate(_unpack_shape(c))]  # fmt: skip
 
 
-def _part(c: RuleContext, value: Value, axis: int, at: Dim, count: Dim) -> Value:
-    starts = [at if i == axis else as_dim(0) for i in range(len(value.dims))]
-    counts = [count if i == axis else d for i, d in enumerate(value.dims)]
-    return c.b.slice(value, starts, counts, [1] * len(starts))
+def part(c: RuleContext, value: Value, axis: int, at: Dim, count: Dim, step: int = 1) -> Value:
+    """`count` elements of one axis, from `at` on."""
+    axes = range(len(value.dims))
+    starts = [at if i == axis else as_dim(0) for i in axes]
+    counts = [count if i == axis else value.dims[i] for i in axes]
+    return c.b.slice(value, starts, counts, [step if i == axis else 1 for i in axes])
 
 
 def _split_shape(c: RuleContext) -> list[Dims]:
@@ -191,7 +203,7 @@ def _split_shape(c: RuleContext) -> list[Dims]:
 def _split(c: RuleContext) -> list[Value]:
     axis = c.axis(c.constant(0)[0], len(c[1].dims))
     parts = _split_shape(c)
-    return [_part(c, c[1], axis, dims[axis] * i, dims[axis]) for i, dims in enumerate(parts)]
+    return [part(c, c[1], axis, dims[axis] * i, dims[axis]) for i, dims in enumerate(parts)]
 
 
 def _split_sizes(c: RuleContext) -> tuple[int, list[Dim]]:
@@ -221,7 +233,7 @@ def _split_v_shape(c: RuleContext) -> list[Dims]:
 def _split_v(c: RuleContext) -> list[Value]:
     axis, sizes = _split_sizes(c)
     starts = [sum(sizes[:i], as_dim(0)) for i in range(len(sizes))]
-    return [_part(c, c[0], axis, at, size) for at, size in zip(starts, sizes, strict=True)]
+    return [part(c, c[0], axis, at, size) for at, size in zip(starts, sizes, strict=True)]
 
 
 # -- other orders ----------------------------------------------------------------------
@@ -250,8 +262,8 @@ def _roll(c: RuleContext) -> Value:
         if moved == 0:
             continue
         parts = [
-            _part(c, value, axis, size - moved, moved),
-            _part(c, value, axis, as_dim(0), size - moved),
+            part(c, value, axis, size - moved, moved),
+            part(c, value, axis, as_dim(0), size - moved),
         ]
         value = c.b.concat(parts, axis)
     return value

@@ -14,7 +14,7 @@ from tf_disc.compiler.ir.graph import Value
 
 #: Ops that only say where an element comes from. They never get memory of their own.
 INDEX_MAPS = frozenset(
-    {"reshape", "transpose", "slice", "broadcast", "gather", "iota", "const", "sizes"}
+    {"reshape", "transpose", "slice", "pad", "broadcast", "gather", "iota", "const", "sizes"}
 )
 
 
@@ -75,7 +75,7 @@ def strided_view(value: Value) -> View | None:
     op = value.op
     if op is None or op.name not in INDEX_MAPS:
         return View(value, as_dim(0), value.dims, row_major(value.dims))
-    if op.name in ("gather", "iota", "const", "sizes"):
+    if op.name in ("pad", "gather", "iota", "const", "sizes"):
         return None
     inner = strided_view(op.operands[0])
     if inner is None:
