@@ -20,6 +20,8 @@ NUMPY = {
     "f32": np.float32, "f64": np.float64, "i32": np.int32, "i64": np.int64, "bool": np.bool_,
     "i8": np.int8, "u8": np.uint8, "i16": np.int16,
 }  # fmt: skip
+#: The element types of gemm_dense, by their numbers in the ABI.
+PRODUCTS = {abi.DTYPE_NUMBERS[t]: NUMPY[t] for t in ("f32", "f64", "i32", "i64")}
 NAMES = {np.dtype(v): k for k, v in NUMPY.items()}
 
 TASK = c.CFUNCTYPE(c.c_int32, c.c_void_p, c.c_void_p, c.c_int64, c.c_int64, c.c_int32)
@@ -73,12 +75,13 @@ class GuardFailed(Exception):
     """A guard failed; holds the manifest's line, or says that an index was out of range."""
 
 
-def _matrix(pointer: int, rows: int, columns: int, leading: int) -> Any:
+def _matrix(pointer: int, rows: int, columns: int, leading: int, dtype: Any = np.float32) -> Any:
     if rows <= 0 or columns <= 0:
-        return np.zeros((max(rows, 0), max(columns, 0)), np.float32)
-    array = (c.c_float * ((rows - 1) * leading + columns)).from_address(pointer)
-    flat = np.frombuffer(array, np.float32)
-    return np.lib.stride_tricks.as_strided(flat, (rows, columns), (4 * leading, 4))
+        return np.zeros((max(rows, 0), max(columns, 0)), dtype)
+    item = np.dtype(dtype).itemsize
+    array = (c.c_byte * (item * ((rows - 1) * leading + columns))).from_address(pointer)
+    flat = np.frombuffer(array, dtype)
+    return np.lib.stride_tricks.as_strided(flat, (rows, columns), (item * leading, item))
 
 
 class Program:
@@ -135,7 +138,8 @@ class Program:
             w = weight.T if facts["transpose"] == "1" else weight
             k, n = int(facts["k"]), int(facts["n"])
             assert w.shape == (k, n) and 0 <= slot < self.slots
-            _matrix(out, rows, n, ldc)[:] = _matrix(a, rows, k, lda) @ w
+            with np.errstate(invalid="ignore"):
+                _matrix(out, rows, n, ldc)[:] = _matrix(a, rows, k, lda) @ w
             return 0
 
         @GEMM_DENSE
@@ -143,11 +147,13 @@ class Program:
             _: int, dtype: int, slot: int, ta: int, tb: int, m: int, n: int, k: int,
             a: int, lda: int, b: int, ldb: int, out: int, ldc: int,
         ) -> int:  # fmt: skip
-            assert dtype == abi.DTYPE_NUMBERS["f32"] and 0 <= slot < self.slots
-            left = _matrix(a, k, m, lda).T if ta else _matrix(a, m, k, lda)
-            right = _matrix(b, n, k, ldb).T if tb else _matrix(b, k, n, ldb)
+            assert dtype in PRODUCTS and 0 <= slot < self.slots
+            kind = PRODUCTS[dtype]
+            left = _matrix(a, k, m, lda, kind).T if ta else _matrix(a, m, k, lda, kind)
+            right = _matrix(b, n, k, ldb, kind).T if tb else _matrix(b, k, n, ldb, kind)
             if m and n:
-                _matrix(out, m, n, ldc)[:] = left @ right
+                with np.errstate(invalid="ignore"):
+                    _matrix(out, m, n, ldc, kind)[:] = left @ right
             return 0
 
         table = Imports(abi.ABI_VERSION, c.sizeof(Imports), parallel_for, gemm_packed, gemm_dense)

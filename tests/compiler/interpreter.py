@@ -159,7 +159,8 @@ class Interpreter:
 
     @staticmethod
     def _matmul(a: Any, b: Any, transpose_a: bool, transpose_b: bool) -> Any:
-        a, b = a.astype(np.float64), b.astype(np.float64)
+        if a.dtype.kind != "i":
+            a, b = a.astype(np.float64), b.astype(np.float64)
         a = np.swapaxes(a, -1, -2) if transpose_a else a
         b = np.swapaxes(b, -1, -2) if transpose_b else b
         return a @ b
