@@ -135,9 +135,9 @@ class Program:
         ) -> int:
             facts = self.gemms[gemm]
             weight = arrays[int(facts["weight"])]
-            w = weight.T if facts["transpose"] == "1" else weight
             k, n = int(facts["k"]), int(facts["n"])
-            assert w.shape == (k, n) and 0 <= slot < self.slots
+            w = weight.reshape(n, k).T if facts["transpose"] == "1" else weight.reshape(k, n)
+            assert 0 <= slot < self.slots
             with np.errstate(invalid="ignore"):
                 _matrix(out, rows, n, ldc)[:] = _matrix(a, rows, k, lda) @ w
             return 0

@@ -25,7 +25,7 @@ from tf_disc.compiler.ir.text import print_block, print_graph
 from tf_disc.compiler.ir.verifier import verify_graph
 from tf_disc.compiler.passes.eliminate import eliminate_common, eliminate_dead
 from tf_disc.compiler.passes.groups import Group, form_groups
-from tf_disc.compiler.passes.materialize import materialize
+from tf_disc.compiler.passes.materialize import materialize, storage_of
 from tf_disc.compiler.passes.move_transposes import move_transposes
 from tf_disc.compiler.passes.thin_products import thin_products
 
@@ -210,7 +210,7 @@ def _manifest(
     for i, output in enumerate(graph.outputs):
         lines.append(f"output {i} {output.dtype} {output.tensor.rank}")
     for op, i in gemms.items():
-        weight = op.operands[1]
+        weight = storage_of(op.operands[1])
         transposed = int(op.attrs["transpose_b"])
         k, n = op.operands[0].dims[-1], op.result.dims[-1]
         lines.append(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tf_disc.compiler.op_rules import (
+    einsum,
     elementwise,
     gathers,
     padding,
@@ -15,11 +16,8 @@ from tf_disc.compiler.op_rules import (
 )
 from tf_disc.compiler.op_rules.record import OpRule
 
-RULES: dict[str, OpRule] = {
-    rule.op: rule
-    for family in (elementwise, reductions, products, shapes, slices, gathers, padding)
-    for rule in family.RULES
-}
+_FAMILIES = (elementwise, reductions, products, einsum, shapes, slices, gathers, padding)
+RULES: dict[str, OpRule] = {rule.op: rule for family in _FAMILIES for rule in family.RULES}
 
 
 def op_table() -> list[dict[str, Any]]:
