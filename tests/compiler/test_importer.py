@@ -147,9 +147,9 @@ def test_an_op_without_a_rule_names_the_node() -> None:
     w = ClusterWriter()
     x = w.tensor("x", np.zeros((2, 3), F32))
     with pytest.raises(
-        UnsupportedError, match=r'Einsum "attn/scores" \(f32\[d0_0, d0_1\]\) has no rule'
+        UnsupportedError, match=r'MatrixInverse "attn/scores" \(f32\[d0_0, d0_1\]\) has no rule'
     ):
-        import_cluster(w.cluster(w.node("Einsum", x, name="attn/scores")))
+        import_cluster(w.cluster(w.node("MatrixInverse", x, name="attn/scores")))
 
 
 def test_sizes_computed_from_data_name_the_node() -> None:

@@ -102,11 +102,11 @@ def test_two_requests_and_one_that_is_refused_between(worker: Worker) -> None:
         (found,) = Program(Artifact(manifest, object_))([x])
         np.testing.assert_array_equal(found, x * x)
         unknown = ClusterWriter()
-        node = unknown.node("Einsum", unknown.tensor("x", x), name="attn/scores")
+        node = unknown.node("MatrixInverse", unknown.tensor("x", x), name="attn/scores")
         worker.send(request(unknown.cluster(node)))
         status, manifest, object_, message = worker.receive()
         assert (status, manifest, object_) == (UNSUPPORTED, "", b"")
-        assert message.startswith('Einsum "attn/scores" (f32[d0_0, d0_1]) has no rule')
+        assert message.startswith('MatrixInverse "attn/scores" (f32[d0_0, d0_1]) has no rule')
     assert worker.end() == (0, b"", "")
 
 
