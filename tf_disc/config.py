@@ -132,6 +132,17 @@ OPTIONS: tuple[Option, ...] = (
         choices=("f32", "bf16"),
     ),
     Option(
+        "never_slower",
+        "bool",
+        True,
+        "TF_DISC_NEVER_SLOWER",
+        "graph",
+        False,
+        "Whether a few calls of each size are timed with the kernel and in TensorFlow, and sizes "
+        "at which the kernel loses stay in TensorFlow; the report shows both times. Acts in mode "
+        "`async` alone: `sync` and `aot` promise the kernel.",
+    ),
+    Option(
         "min_cluster_size",
         "int",
         3,

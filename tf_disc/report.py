@@ -155,6 +155,14 @@ def _tables(data: Mapping[str, Any]) -> Iterator[RenderableType]:
                 Text(str(count)), Text(reason), Text(_few([_short(id_) for id_ in ids], 1))
             )
         yield table
+    slower = _slower(data["clusters"])
+    if slower:
+        # Times of one call: medians of those that were timed.
+        columns = ("cluster", "input elements", "kernel us", "TF us", "calls timed", "signature")
+        table = Table(*columns, title="faster in TensorFlow, and left to it (never_slower)")
+        for row in slower:
+            table.add_row(*map(Text, row))
+        yield table
     if data["left_to_tensorflow"]:
         table = Table("nodes", "op", "left to TensorFlow because", "for example")
         for group in data["left_to_tensorflow"]:
@@ -212,6 +220,29 @@ def _reasons(clusters: list[dict[str, Any]]) -> dict[str, tuple[int, list[str]]]
             count, ids = reasons.get(reason, (0, []))
             reasons[reason] = (count + calls, [*ids, cluster["id"]])
     return reasons
+
+
+def _slower(clusters: list[dict[str, Any]]) -> list[tuple[str, ...]]:
+    """The sizes at which the kernel lost: by how much, and where."""
+    return [
+        (
+            _short(cluster["id"]),
+            _sizes(trial["least_elements"]),
+            f"{trial['kernel']['median_us']:.1f}",
+            f"{trial['tensorflow']['median_us']:.1f}",
+            f"{trial['kernel']['count']} + {trial['tensorflow']['count']}",
+            signature["signature"],
+        )
+        for cluster in clusters
+        for signature in cluster["signatures"]
+        for trial in signature["speed"]
+        if trial["way"] == "tensorflow"
+    ]
+
+
+def _sizes(least: int) -> str:
+    """The size class that begins with `least` elements, in words."""
+    return f"{least} to {2 * least - 1}" if least > 1 else str(least)
 
 
 def _few(items: list[str], shown: int) -> str:

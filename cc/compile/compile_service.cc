@@ -462,6 +462,11 @@ bool CompileService::WaitUntilIdle(double timeout_s) {
                            [this] { return queue_.empty() && !busy_; });
 }
 
+bool CompileService::is_idle() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return queue_.empty() && !busy_;
+}
+
 int64_t CompileService::ClearFailures() {
   int64_t cleared = 0;
   std::vector<SignatureRecord*> all;

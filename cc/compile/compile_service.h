@@ -108,6 +108,8 @@ class CompileService {
 
   // Waits until nothing is queued or running; false after `timeout_s`.
   bool WaitUntilIdle(double timeout_s);
+  // Whether nothing is queued or running.
+  bool is_idle() const;
 
   // Forgets failures, so that they may be asked for again. Returns how many.
   int64_t ClearFailures();

@@ -1,5 +1,6 @@
 #include "cc/compile/signature.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -96,6 +97,17 @@ absl::StatusOr<SignatureRules> SignatureRules::Make(
   }
   for (int32_t i : length_operands) result.rules_[i].fixes_length = true;
   for (int32_t i : const_operands) result.rules_[i].kind = InputKind::kConst;
+  for (int64_t i = 0; i < n; ++i) {
+    const Rule& rule = result.rules_[i];
+    const bool is_fixed =
+        rule.fixes_length ||
+        (rule.known_rank >= 0 &&
+         std::find(rule.known_dims.begin(), rule.known_dims.end(), -1) ==
+             rule.known_dims.end());
+    if (rule.kind == InputKind::kTensor && !is_fixed) {
+      result.variable_inputs_.push_back(static_cast<int>(i));
+    }
+  }
   return result;
 }
 
@@ -166,6 +178,13 @@ void SignatureRules::AppendKey(absl::Span<const Tensor* const> inputs,
       }
     }
   }
+}
+
+int64_t SignatureRules::VariableElements(
+    absl::Span<const Tensor* const> inputs) const {
+  int64_t elements = 0;
+  for (int i : variable_inputs_) elements += inputs[i]->NumElements();
+  return elements;
 }
 
 std::vector<ClusterInput> SignatureRules::Describe(

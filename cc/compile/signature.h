@@ -59,6 +59,11 @@ class SignatureRules {
   std::vector<ClusterInput> Describe(
       absl::Span<const tensorflow::Tensor* const> inputs) const;
 
+  // Elements of the inputs whose sizes may change from call to call: how large
+  // this call is among those of its signature. Inputs must have passed Check.
+  int64_t VariableElements(
+      absl::Span<const tensorflow::Tensor* const> inputs) const;
+
   int size() const { return static_cast<int>(rules_.size()); }
   InputKind kind(int input) const { return rules_[input].kind; }
 
@@ -71,6 +76,7 @@ class SignatureRules {
     std::vector<int64_t> known_dims;  // -1: unknown; empty if the rank is
   };
   std::vector<Rule> rules_;
+  std::vector<int> variable_inputs_;
 };
 
 // `f32[?, 16], i32[] = 3`, for reports: inputs in order.

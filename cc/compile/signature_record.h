@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "cc/compile/speed_trial.h"
 #include "cc/runtime/executable.h"
 
 namespace tf_disc {
@@ -57,6 +58,11 @@ class SignatureRecord {
   mutable std::atomic<int64_t> guard_failures{0};
   void ResetCounts() const;
 
+  // By variant: whether it is faster than TensorFlow, for each size of calls.
+  // That of a variant yet to come has the times taken meanwhile.
+  SpeedTrials& trials(int i) { return trials_[i]; }
+  const SpeedTrials& trials(int i) const { return trials_[i]; }
+
   struct Status {
     CompileState state = CompileState::kIdle;
     std::string failure;  // why there is no kernel, or no further variant
@@ -72,6 +78,7 @@ class SignatureRecord {
 
   std::array<std::shared_ptr<const Executable>, kMaxVariants> variants_;
   std::atomic<int> num_variants_{0};
+  std::array<SpeedTrials, kMaxVariants> trials_;
 
   mutable std::mutex mutex_;
   // All below is guarded by mutex_.

@@ -30,6 +30,11 @@ class ClusterFunction {
   void Run(tensorflow::OpKernelContext* context,
            tensorflow::AsyncOpKernel::DoneCallback done);
 
+  // Whether Run would come to run the function, which no kernel needs.
+  bool CanRun(tensorflow::OpKernelContext* context) {
+    return context->function_library() != nullptr && Instantiate(context).ok();
+  }
+
   const std::string& name() const { return function_.name(); }
 
  private:

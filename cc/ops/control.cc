@@ -9,6 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "cc/base/json_writer.h"
 #include "cc/compile/compile_service.h"
+#include "cc/compile/speed_trial.h"
 #include "cc/ops/launch_statistics.h"
 #include "cc/runtime/weight_cache.h"
 
@@ -71,6 +72,42 @@ absl::Status Check(const LaunchSettings& settings) {
   return absl::OkStatus();
 }
 
+void WriteTimes(const char* name, const WayTimes& times, JsonWriter* json) {
+  json->Key(name).BeginObject();
+  json->Key("count").Value(times.count);
+  json->Key("min_us").Value(static_cast<double>(times.min_ns) / 1e3);
+  json->Key("median_us").Value(static_cast<double>(times.median_ns) / 1e3);
+  json->EndObject();
+}
+
+void WriteTrial(int variant, int size_class, const SpeedTrial& trial,
+                JsonWriter* json) {
+  const SpeedTrial::Snapshot snapshot = trial.snapshot();
+  const int64_t least = size_class == 0 ? 0 : int64_t{1} << (size_class - 1);
+  json->BeginObject();
+  json->Key("variant").Value(variant);
+  json->Key("least_elements").Value(least);
+  json->Key("way").Value(!snapshot.settled              ? "measuring"
+                         : snapshot.way == Way::kKernel ? "kernel"
+                                                        : "tensorflow");
+  json->Key("calls").Value(snapshot.calls);
+  json->Key("checks").Value(snapshot.checks);
+  WriteTimes("kernel", snapshot.kernel, json);
+  WriteTimes("tensorflow", snapshot.function, json);
+  json->EndObject();
+}
+
+void WriteTrials(const SignatureRecord& record, JsonWriter* json) {
+  json->Key("speed").BeginArray();
+  for (int i = 0; i < kMaxVariants; ++i) {
+    for (int c = 0; c < SpeedTrials::kNumClasses; ++c) {
+      const SpeedTrial* trial = record.trials(i).Find(c);
+      if (trial != nullptr) WriteTrial(i, c, *trial, json);
+    }
+  }
+  json->EndArray();
+}
+
 void WriteRecord(const SignatureRecord& record, JsonWriter* json) {
   const SignatureRecord::Status status = record.status();
   json->BeginObject();
@@ -85,6 +122,7 @@ void WriteRecord(const SignatureRecord& record, JsonWriter* json) {
   json->Key("kernel_runs").Value(record.kernel_runs.load());
   json->Key("kernel_ms").Value(Milliseconds(record.kernel_ns.load()) / 1e3);
   json->Key("guard_failures").Value(record.guard_failures.load());
+  WriteTrials(record, json);
   json->EndObject();
 }
 

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,11 +23,13 @@
 #include "cc/compile/cluster_file.h"
 #include "cc/compile/compile_service.h"
 #include "cc/compile/signature.h"
+#include "cc/compile/speed_trial.h"
 #include "cc/ops/cluster_function.h"
 #include "cc/ops/launch_dump.h"
 #include "cc/ops/launch_inputs.h"
 #include "cc/ops/launch_statistics.h"
 #include "cc/ops/node_signature.h"
+#include "cc/ops/running_launches.h"
 #include "cc/ops/tensorflow_host.h"
 #include "cc/runtime/launch_frame.h"
 #include "tensorflow/core/framework/cancellation.h"
@@ -51,6 +54,12 @@ enum class Mode { kAsync, kSync, kAot };
 // at most once a variant; the bound only guards that reasoning.
 constexpr int kMaxWaits = kMaxVariants + 1;
 
+// Why a call that a kernel could have run went to TensorFlow.
+constexpr char kTimed[] =
+    "TensorFlow is timed, to compare the kernel with it (never_slower)";
+constexpr char kSlower[] =
+    "the kernel is slower than TensorFlow at this size (never_slower)";
+
 // What came of trying to run a kernel.
 struct Attempt {
   bool done = false;   // the outputs are set
@@ -60,6 +69,8 @@ struct Attempt {
   int known_variants = 0;
   CompileRequest request;  // filled if `wanted`
   bool wanted = false;     // nobody has asked for it yet
+  // Of the function's run that follows, where its time is of use.
+  TrialCall timing;
 };
 
 int64_t NanosecondsSince(std::chrono::steady_clock::time_point begin) {
@@ -148,6 +159,8 @@ class DiscLaunchKernel : public AsyncOpKernel {
           "option mode is \"", mode, "\", expected async, sync or aot"));
     }
     if (!(*options)["precision"].empty()) precision_ = (*options)["precision"];
+    // The other modes promise the kernel.
+    never_slower_ = mode_ == Mode::kAsync && (*options)["never_slower"] != "0";
     shipped_ = std::make_shared<const std::string>(std::move(artifact));
     return absl::OkStatus();
   }
@@ -158,7 +171,8 @@ class DiscLaunchKernel : public AsyncOpKernel {
     if (attempt.done) {
       done();
     } else if (attempt.record == nullptr) {
-      FallBack(context, std::move(done), attempt.reason);
+      FallBack(context, std::move(done), attempt.reason,
+               std::move(attempt.timing));
     } else if (mode_ == Mode::kSync && waits < kMaxWaits) {
       Wait(context, std::move(done), waits, std::move(attempt));
     } else {
@@ -166,12 +180,13 @@ class DiscLaunchKernel : public AsyncOpKernel {
         CompileService::Global().Request(attempt.record, attempt.known_variants,
                                          std::move(attempt.request), nullptr);
       }
-      FallBack(context, std::move(done), attempt.reason);
+      FallBack(context, std::move(done), attempt.reason,
+               std::move(attempt.timing));
     }
   }
 
-  // Runs the first variant whose guards hold. Holds variables' locks at most
-  // until it returns.
+  // Runs the first variant whose guards hold, unless TensorFlow is faster.
+  // Holds variables' locks at most until it returns.
   // `is_first`: not a launch that has waited.
   Attempt TryKernels(OpKernelContext* context, bool is_first) {
     Attempt attempt;
@@ -203,12 +218,20 @@ class DiscLaunchKernel : public AsyncOpKernel {
     }
     SignatureRecord* record = signature->record;
     if (is_first) record->calls.fetch_add(1, std::memory_order_relaxed);
+    const int size_class =
+        never_slower_
+            ? SpeedTrials::SizeClass(rules_->VariableElements(inputs.tensors()))
+            : 0;
     const int count = record->num_variants();
     for (int i = 0; i < count; ++i) {
+      TrialCall timing = Choose(context, record, i, size_class);
+      const bool is_left = timing.way() == Way::kFunction;
       const LaunchResult result =
-          RunVariant(context, inputs.tensors(), signature, i);
+          RunVariant(context, inputs.tensors(), signature, i, &timing);
       if (result.outcome == LaunchOutcome::kDone) {
-        attempt.done = true;
+        attempt.done = !is_left;
+        if (is_left) attempt.reason = timing.is_timed() ? kTimed : kSlower;
+        attempt.timing = std::move(timing);
         return attempt;
       }
       attempt.reason = absl::StrCat(
@@ -221,12 +244,29 @@ class DiscLaunchKernel : public AsyncOpKernel {
       record->guard_failures.fetch_add(1, std::memory_order_relaxed);
     }
     FillRequest(context, inputs.tensors(), record, count, &attempt);
+    if (never_slower_ && attempt.record != nullptr && count < kMaxVariants) {
+      attempt.timing =
+          record->trials(count).Of(size_class).BeginWithoutKernel();
+    }
     return attempt;
   }
 
+  // Which way a call goes that variant `i` could run.
+  TrialCall Choose(OpKernelContext* context, SignatureRecord* record, int i,
+                   int size_class) {
+    if (!never_slower_) return TrialCall();
+    TrialCall timing = record->trials(i).Of(size_class).Begin();
+    if (timing.way() == Way::kFunction && !function_->CanRun(context)) {
+      return TrialCall();
+    }
+    return timing;
+  }
+
+  // Runs variant `i`. If `timing` says that the call is TensorFlow's, looks at
+  // the guards alone: whether the variant is what it is compared with.
   LaunchResult RunVariant(OpKernelContext* context,
                           absl::Span<const Tensor* const> tensors,
-                          NodeSignature* signature, int i) {
+                          NodeSignature* signature, int i, TrialCall* timing) {
     const NodeSignature::Variant& variant =
         signature->variant(i, tensors, output_types_);
     if (!variant.mismatch.empty()) {
@@ -251,18 +291,26 @@ class DiscLaunchKernel : public AsyncOpKernel {
           rules_->kind(static_cast<int>(k)) == InputKind::kWeight &&
           OwnsMemory(tensor);
     }
+    const Executable& executable = *signature->record->variant(i);
+    if (timing->way() == Way::kFunction) return CheckGuards(executable, inputs);
     tsl::profiler::TraceMe trace(
         [&] { return absl::StrCat("tf_disc:", cluster_id_); });
     TensorFlowHost host(context, tensors);
+    std::optional<RunningLaunch> running;
+    if (never_slower_) running.emplace();
     const auto begin = std::chrono::steady_clock::now();
-    LaunchResult result = RunExecutable(*signature->record->variant(i), inputs,
-                                        variant.slots.get(), &host);
+    LaunchResult result =
+        RunExecutable(executable, inputs, variant.slots.get(), &host);
     if (result.outcome != LaunchOutcome::kDone) return result;
     const absl::Status status = host.HandOverOutputs();
     if (!status.ok()) {
       return {LaunchOutcome::kFailed, -1, std::string(status.message())};
     }
     const int64_t ns = NanosecondsSince(begin);
+    if (timing->is_timed()) {
+      const bool is_alone = running->End();
+      timing->Finish(ns, is_alone && CompileService::Global().is_idle());
+    }
     SignatureRecord* record = signature->record;
     record->kernel_runs.fetch_add(1, std::memory_order_relaxed);
     record->kernel_ns.fetch_add(ns, std::memory_order_relaxed);
@@ -411,9 +459,33 @@ class DiscLaunchKernel : public AsyncOpKernel {
   }
 
   void FallBack(OpKernelContext* context, DoneCallback done,
-                const std::string& reason) {
+                const std::string& reason, TrialCall timing = TrialCall()) {
     statistics_->AddFallback(reason);
-    function_->Run(context, std::move(done));
+    if (!never_slower_) {
+      function_->Run(context, std::move(done));
+      return;
+    }
+    struct TimedRun {
+      TrialCall timing;
+      DoneCallback done;
+      RunningLaunch running;
+      std::chrono::steady_clock::time_point begin;
+    };
+    auto run = std::make_shared<TimedRun>();
+    run->timing = std::move(timing);
+    run->done = std::move(done);
+    run->begin = std::chrono::steady_clock::now();
+    function_->Run(context, [run, context] {
+      const int64_t ns = NanosecondsSince(run->begin);
+      const bool is_alone = run->running.End();
+      // An error is no run to speak of.
+      if (run->timing.is_timed() && context->status().ok()) {
+        run->timing.Finish(ns, is_alone && CompileService::Global().is_idle());
+      }
+      // It ends the step and with it, perhaps, this kernel.
+      const DoneCallback done = std::move(run->done);
+      done();
+    });
   }
 
   std::unique_ptr<ClusterFunction> function_;
@@ -425,6 +497,7 @@ class DiscLaunchKernel : public AsyncOpKernel {
       absl::FailedPreconditionError("not read");
   Mode mode_ = Mode::kAsync;
   std::string precision_ = "f32";
+  bool never_slower_ = false;
   std::shared_ptr<const std::string> shipped_;
   NodeSignatureTable signatures_;
 };

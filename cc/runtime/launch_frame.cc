@@ -273,7 +273,66 @@ absl::Status AllocateArenaAndScratch(Run* run, disc_frame_t* frame) {
   return absl::OkStatus();
 }
 
+// The frame of one run and what it points to, up to the plan's results.
+class PlannedFrame {
+ public:
+  // `host` null: for the plan alone.
+  PlannedFrame(const Executable& executable,
+               absl::Span<const LaunchInput> inputs, Host* host)
+      : tensors_(inputs.size()),
+        output_dims_(NumOutputDims(executable.manifest()), -1),
+        sizes_(static_cast<size_t>(executable.manifest().num_sizes), 0) {
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      tensors_[i] = {inputs[i].data, inputs[i].dims.data()};
+    }
+    run_.executable = &executable;
+    run_.host = host;
+    frame_.imports = &kImports;
+    frame_.run = &run_;
+    frame_.inputs = tensors_.data();
+    frame_.output_dims = output_dims_.data();
+    frame_.sizes = sizes_.data();
+    frame_.num_slots = host == nullptr ? 1 : std::max(host->NumThreads(), 1);
+    frame_.failed_guard = -1;
+  }
+  // The frame points into this object.
+  PlannedFrame(const PlannedFrame&) = delete;
+  PlannedFrame& operator=(const PlannedFrame&) = delete;
+
+  disc_frame_t* frame() { return &frame_; }
+  Run* run() { return &run_; }
+  absl::Span<const int64_t> output_dims() const { return output_dims_; }
+
+ private:
+  static size_t NumOutputDims(const Manifest& manifest) {
+    size_t count = 0;
+    for (const ManifestTensor& output : manifest.outputs) {
+      count += static_cast<size_t>(output.rank);
+    }
+    return count;
+  }
+
+  absl::InlinedVector<disc_tensor_t, 16> tensors_;
+  absl::InlinedVector<int64_t, 32> output_dims_;
+  absl::InlinedVector<int64_t, 64> sizes_;
+  Run run_;
+  disc_frame_t frame_ = {};
+};
+
 }  // namespace
+
+LaunchResult CheckGuards(const Executable& executable,
+                         absl::Span<const LaunchInput> inputs) {
+  std::string wrong = CheckInputs(executable.manifest(), inputs);
+  if (!wrong.empty()) return Failed(std::move(wrong));
+  PlannedFrame planned(executable, inputs, /*host=*/nullptr);
+  const ScopedKernelMxcsr mode;
+  const int32_t status = executable.Plan(planned.frame());
+  if (status != DISC_OK) {
+    return NotOk("plan", status, *planned.frame(), planned.run());
+  }
+  return LaunchResult();
+}
 
 LaunchResult RunExecutable(const Executable& executable,
                            absl::Span<const LaunchInput> inputs,
@@ -285,44 +344,23 @@ LaunchResult RunExecutable(const Executable& executable,
     return Failed("the weight slots belong to another executable");
   }
 
-  size_t num_output_dims = 0;
-  for (const ManifestTensor& output : manifest.outputs) {
-    num_output_dims += static_cast<size_t>(output.rank);
-  }
-  absl::InlinedVector<disc_tensor_t, 16> tensors(inputs.size());
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    tensors[i] = {inputs[i].data, inputs[i].dims.data()};
-  }
-  absl::InlinedVector<int64_t, 32> output_dims(num_output_dims, -1);
-  absl::InlinedVector<int64_t, 64> sizes(
-      static_cast<size_t>(manifest.num_sizes), 0);
-  absl::InlinedVector<void*, 8> outputs(manifest.outputs.size(), nullptr);
-
-  Run run;
-  run.executable = &executable;
-  run.host = host;
-  disc_frame_t frame = {};
-  frame.imports = &kImports;
-  frame.run = &run;
-  frame.inputs = tensors.data();
-  frame.output_dims = output_dims.data();
-  frame.sizes = sizes.data();
-  frame.num_slots = std::max(host->NumThreads(), 1);
-  frame.failed_guard = -1;
-
+  PlannedFrame planned(executable, inputs, host);
+  disc_frame_t* const frame = planned.frame();
+  Run* const run = planned.run();
   const ScopedKernelMxcsr mode;
-  int32_t status = executable.Plan(&frame);
-  if (status != DISC_OK) return NotOk("plan", status, frame, &run);
+  int32_t status = executable.Plan(frame);
+  if (status != DISC_OK) return NotOk("plan", status, *frame, run);
 
-  absl::Status allocated =
-      AllocateOutputs(manifest, output_dims, host, absl::MakeSpan(outputs));
-  if (allocated.ok()) allocated = AllocateArenaAndScratch(&run, &frame);
+  absl::InlinedVector<void*, 8> outputs(manifest.outputs.size(), nullptr);
+  absl::Status allocated = AllocateOutputs(manifest, planned.output_dims(),
+                                           host, absl::MakeSpan(outputs));
+  if (allocated.ok()) allocated = AllocateArenaAndScratch(run, frame);
   if (!allocated.ok()) return Failed(std::string(allocated.message()));
-  frame.outputs = outputs.data();
+  frame->outputs = outputs.data();
 
-  ResolveWeights(inputs, slots, &run);
-  status = executable.Run(&frame);
-  if (status != DISC_OK) return NotOk("run", status, frame, &run);
+  ResolveWeights(inputs, slots, run);
+  status = executable.Run(frame);
+  if (status != DISC_OK) return NotOk("run", status, *frame, run);
   return LaunchResult();
 }
 

@@ -58,6 +58,11 @@ LaunchResult RunExecutable(const Executable& executable,
                            absl::Span<const LaunchInput> inputs,
                            WeightSlots* slots, Host* host);
 
+// Whether RunExecutable would get past the plan's guards, without running:
+// kDone, or what it would give. Allocates and writes nothing.
+LaunchResult CheckGuards(const Executable& executable,
+                         absl::Span<const LaunchInput> inputs);
+
 }  // namespace tf_disc
 
 #endif  // TF_DISC_CC_RUNTIME_LAUNCH_FRAME_H_

@@ -57,6 +57,18 @@ SIGNATURE = {
     "kernel_runs": 7,
     "kernel_ms": 0.5,
     "guard_failures": 1,
+    "speed": [
+        {
+            "variant": 0,
+            "least_elements": least,
+            "way": way,
+            "calls": 900,
+            "checks": 1,
+            "kernel": {"count": 6, "min_us": 51.0, "median_us": 52.25},
+            "tensorflow": {"count": 5, "min_us": 10.0, "median_us": 11.75},
+        }
+        for least, way in ((64, "kernel"), (1024, "tensorflow"), (2048, "measuring"))
+    ],
 }
 LAUNCHES = {
     "clusters": [
@@ -157,3 +169,11 @@ def test_nothing_happened():
 
 def test_off_is_said():
     assert "tf_disc is off" in str(make_report(enabled=False))
+
+
+def test_sizes_left_to_tensorflow_show_both_times():
+    lines = [line for line in str(make_report()).splitlines() if " to " in line and "52." in line]
+    assert len(lines) == 2  # a signature each of two clusters
+    for line, name in zip(lines, ("1", "saved")):
+        cells = [cell.strip() for cell in line.split("│")[1:-1]]
+        assert cells == [name, "1024 to 2047", "52.2", "11.8", "6 + 5", "f32[?, ?]"]

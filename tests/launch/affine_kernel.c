@@ -2,8 +2,13 @@
  *   GUARD_ROWS    plan refuses every n but this one
  *   RUN_REFUSES   run refuses after it has written y
  *   LIBRARY_FAILS run says that a library failed
+ *   PASSES        each element is computed so many times over
  */
 #include "cc/abi/kernel_abi.h"
+
+#ifndef PASSES
+#define PASSES 1
+#endif
 
 int32_t affine_plan(disc_frame_t* frame) {
   const int64_t* dims = frame->inputs[0].dims;
@@ -37,8 +42,11 @@ static int32_t affine_rows(disc_frame_t* frame, const int64_t* args,
   const int64_t columns = args[0];
   scratch[0] = 3.0f;
   for (int64_t i = begin; i < end; ++i) {
-    for (int64_t j = 0; j < columns; ++j) {
-      y[i * columns + j] = scratch[0] * x[i * columns + j] + v[j];
+    /* The factor is volatile, so that no pass is left out. */
+    for (int pass = 0; pass < PASSES; ++pass) {
+      for (int64_t j = 0; j < columns; ++j) {
+        y[i * columns + j] = scratch[0] * x[i * columns + j] + v[j];
+      }
     }
   }
   return DISC_OK;

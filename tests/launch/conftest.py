@@ -29,6 +29,8 @@ def kernel_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         kernels.affine(folder, [f"GUARD_ROWS={rows}"]).save(folder, f"rows{rows}")
     kernels.affine(folder, ["RUN_REFUSES"]).save(folder, "run_refuses")
     kernels.affine(folder, ["LIBRARY_FAILS"]).save(folder, "library_fails")
+    kernels.affine(folder, ["PASSES=200"]).save(folder, "slow")
+    kernels.affine(folder, ["PASSES=200", "GUARD_ROWS=300"]).save(folder, "slow_rows300")
     return folder
 
 
