@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import llvmlite.binding as llvm
+import ml_dtypes
 import numpy as np
 
 from tf_disc.compiler.codegen import abi
@@ -18,7 +19,7 @@ from tf_disc.compiler.pipeline import Artifact
 
 NUMPY = {
     "f32": np.float32, "f64": np.float64, "i32": np.int32, "i64": np.int64, "bool": np.bool_,
-    "i8": np.int8, "u8": np.uint8, "i16": np.int16,
+    "i8": np.int8, "u8": np.uint8, "i16": np.int16, "f16": np.float16, "bf16": ml_dtypes.bfloat16,
 }  # fmt: skip
 #: The element types of gemm_dense, by their numbers in the ABI.
 PRODUCTS = {abi.DTYPE_NUMBERS[t]: NUMPY[t] for t in ("f32", "f64", "i32", "i64")}
@@ -221,6 +222,10 @@ def cluster_input(
     }
     if kind == "const":
         item["value"] = array.ravel().tolist()
-    elif (array.ndim <= 1 or fixed_length) and array.dtype.kind == "i" and array.size <= 64:
+    elif (
+        (array.ndim <= 1 or fixed_length)
+        and array.dtype in (np.int32, np.int64)
+        and array.size <= 64
+    ):
         item["values"] = array.ravel().tolist()
     return item

@@ -15,6 +15,7 @@ import numpy as np
 from tests.compiler.execute import NUMPY, GuardFailed
 from tf_disc.compiler.ir.dims import Dim
 from tf_disc.compiler.ir.graph import Graph, Op, Value
+from tf_disc.compiler.ir.types import SHORT_FLOATS
 
 _erf = np.vectorize(math.erf, otypes=[np.float64])
 _erfc = np.vectorize(math.erfc, otypes=[np.float64])
@@ -28,6 +29,20 @@ _MATH: dict[str, Callable[..., Any]] = {
     "log1p": np.log1p,
     "tanh": np.tanh,
     "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
+    "expm1": np.expm1,
+    "pow": np.power,
+    "softplus": lambda x: np.logaddexp(x, 0),
+    "sin": np.sin,
+    "cos": np.cos,
+    "tan": np.tan,
+    "asin": np.arcsin,
+    "acos": np.arccos,
+    "atan": np.arctan,
+    "sinh": np.sinh,
+    "cosh": np.cosh,
+    "asinh": np.arcsinh,
+    "acosh": np.arccosh,
+    "atanh": np.arctanh,
     "erf": _erf,
     "erfc": _erfc,
 }
@@ -35,8 +50,26 @@ _PLAIN: dict[str, Callable[..., Any]] = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "neg": np.negative,
     "abs": np.abs, "max": np.maximum, "min": np.minimum, "eq": np.equal, "ne": np.not_equal,
     "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
-    "and": np.logical_and, "or": np.logical_or, "not": np.logical_not, "select": np.where,
-    "copy": lambda x: x,
+    "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor, "not": np.invert, "select": np.where,
+    "copy": lambda x: x, "sign": lambda x: np.sign(x) + 0, "floor": np.floor, "ceil": np.ceil, "rint": np.rint,
+    "isnan": np.isnan, "isinf": np.isinf, "isfinite": np.isfinite, "fmod": np.fmod,
+}  # fmt: skip
+
+
+def _truncated(a: Any, b: Any) -> Any:
+    quotient = a // b
+    return quotient + ((a - quotient * b != 0) & ((a < 0) != (b < 0))).astype(a.dtype)
+
+
+def _shift(shift: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda x, y: shift(x, np.clip(y, 0, 8 * x.dtype.itemsize - 1))
+
+
+#: Of integers only, or where integers differ.
+_INTEGER: dict[str, Callable[..., Any]] = {
+    "truncdiv": _truncated, "truncmod": lambda a, b: a - b * _truncated(a, b),
+    "floordiv": lambda a, b: a // b, "floormod": lambda a, b: a - b * (a // b),
+    "shl": _shift(np.left_shift), "shr": _shift(np.right_shift), "pow": np.power,
 }  # fmt: skip
 _REDUCE: dict[str, Callable[..., Any]] = {
     "sum": np.sum, "prod": np.prod, "max": np.max, "min": np.min, "all": np.all, "any": np.any,
@@ -80,10 +113,16 @@ class Interpreter:
         name, attrs = op.name, op.attrs
         dtype = NUMPY[op.result.dtype]
         shape = self._shape(op.result.dims)
+        if name in ("truncdiv", "truncmod", "floordiv", "floormod") and not np.all(args[1]):
+            raise GuardFailed("division by zero")
+        if name in _INTEGER and args[0].dtype.kind in "iub":
+            return _INTEGER[name](*args)
         if name in _PLAIN:
+            if op.operands[-1].dtype in SHORT_FLOATS:
+                args = [a if a.dtype == np.bool_ else a.astype(np.float32) for a in args]
             return _PLAIN[name](*args)
         if name in _MATH:
-            return _MATH[name](args[0].astype(np.float64))
+            return _MATH[name](*(a.astype(np.float64) for a in args))
         if name == "cast":
             return args[0].astype(dtype)
         if name.startswith("reduce_"):
@@ -126,7 +165,7 @@ class Interpreter:
         if kind in ("all", "any"):
             return _REDUCE[kind](x, axis=tuple(axes))
         if kind in ("max", "min"):
-            if x.dtype.kind == "f":
+            if x.dtype.kind not in "iub":
                 start = -np.inf if kind == "max" else np.inf
             else:
                 limits = np.iinfo(x.dtype)

@@ -13,7 +13,7 @@ from llvmlite import ir
 
 from tf_disc.compiler import __version__
 from tf_disc.compiler.codegen.abi import ABI_VERSION
-from tf_disc.compiler.codegen.emit_llvm import TaskEmitter, memory_type
+from tf_disc.compiler.codegen.emit_llvm import TaskEmitter, memory_bits, memory_type
 from tf_disc.compiler.codegen.host_program import HostProgram, Launch
 from tf_disc.compiler.codegen.kernel import Kernel
 from tf_disc.compiler.codegen.memory import Memory, plan_memory
@@ -180,7 +180,7 @@ def _constants(
         if op.name != "const" or op.result not in used:
             continue
         element = memory_type(op.result.dtype)
-        values = [int(v) if op.result.dtype == "bool" else v for v in op.attrs["values"]]
+        values = [memory_bits(v, op.result.dtype) for v in op.attrs["values"]]
         type_ = ir.ArrayType(element, len(values))
         item = ir.GlobalVariable(module, type_, f"const_{len(constants)}")
         item.initializer = ir.Constant(type_, [ir.Constant(element, v) for v in values])

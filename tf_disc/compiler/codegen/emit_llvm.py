@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from llvmlite import ir
 
 from tf_disc.compiler.codegen import abi
 from tf_disc.compiler.codegen.scalar_functions import emit, emit_cast
+from tf_disc.compiler.codegen.short_floats import from_memory, to_memory
+from tf_disc.compiler.codegen.vectors import with_element
 from tf_disc.compiler.errors import InternalError
-from tf_disc.compiler.ir.functions import FUNCTIONS
+from tf_disc.compiler.ir.functions import FUNCTIONS, is_checked
 from tf_disc.compiler.ir.graph import Block, Op, Value, walk
-from tf_disc.compiler.ir.types import ITEM_BYTES, LoopType
+from tf_disc.compiler.ir.types import ITEM_BYTES, SHORT_FLOATS, LoopType, short_bits
 
 I1, I8, I32, I64 = ir.IntType(1), ir.IntType(8), ir.IntType(32), ir.IntType(64)
 PTR = ir.PointerType()
 
 #: The type of an element while it is computed with, and while it lies in memory.
 VALUE_TYPES: dict[str, ir.Type] = {
-    "f32": ir.FloatType(), "f64": ir.DoubleType(), "i32": I32, "i64": I64, "bool": I1, "i8": I8, "u8": I8,
-    "i16": ir.IntType(16), "ptr": PTR,
+    "f32": ir.FloatType(), "f64": ir.DoubleType(), "f16": ir.FloatType(), "bf16": ir.FloatType(),
+    "i32": I32, "i64": I64, "bool": I1, "i8": I8, "u8": I8, "i16": ir.IntType(16), "ptr": PTR,
 }  # fmt: skip
 TASK_TYPE = ir.FunctionType(I32, [PTR, PTR, I64, I64, I32])
 
@@ -30,8 +33,17 @@ UNROLL = 4
 
 
 def memory_type(dtype: str) -> ir.Type:
-    """bool is a byte in memory and a bit in registers."""
+    """bool is a byte in memory and a bit in registers, a float of 16 bits an f32."""
+    if dtype in SHORT_FLOATS:
+        return ir.IntType(16)
     return I8 if dtype == "bool" else VALUE_TYPES[dtype]
+
+
+def memory_bits(value: Any, dtype: str) -> Any:
+    """A constant's element as its memory type has it."""
+    if dtype in SHORT_FLOATS:
+        return short_bits(value, dtype)
+    return int(value) if dtype == "bool" else value
 
 
 def field(builder: ir.IRBuilder, pointer: ir.Value, offset: int, type_: ir.Type) -> ir.Value:
@@ -112,7 +124,7 @@ class TaskEmitter:
             result = emit_cast(self.b, value, source, target, to)
         elif op.name in FUNCTIONS:
             dtype = op.operands[-1].dtype
-            result = emit(self.b, op.name, dtype, *self.operands(op))
+            result = emit(self.b, op.name, dtype, *self.operands(op), must=self._must)
         else:
             raise InternalError(f"loop IR has no op {op.name}")
         if op.results and len(op.results) == 1 and not isinstance(result, list):
@@ -151,6 +163,8 @@ class TaskEmitter:
 
     # -- memory ----------------------------------------------------------------------------
     def _from_memory(self, value: ir.Value, dtype: str) -> ir.Value:
+        if dtype in SHORT_FLOATS:
+            return from_memory(self.b, value, dtype)
         if dtype != "bool":
             return value
         return self.b.icmp_unsigned("!=", value, ir.Constant(value.type, None))
@@ -161,6 +175,11 @@ class TaskEmitter:
             return self.mask
         where = self.splat(self.values[op.operands[2]])
         return where if self.mask is None else self.b.and_(where, self.mask)
+
+    def _to_memory(self, value: ir.Value, dtype: str) -> ir.Value:
+        if dtype in SHORT_FLOATS:
+            return to_memory(self.b, value, dtype)
+        return self.b.zext(value, with_element(value.type, I8)) if dtype == "bool" else value
 
     def _load(self, op: Op) -> ir.Value:
         pointer, index = (self.values[v] for v in op.operands[:2])
@@ -226,13 +245,10 @@ class TaskEmitter:
         scalar = memory_type(dtype)
         at = self.b.gep(pointer, [index], source_etype=scalar)
         if not op.attrs["lanes"]:
-            stored = self.b.zext(value, I8) if dtype == "bool" else value
-            self.b.store(stored, at)
+            self.b.store(self._to_memory(value, dtype), at)
             return
-        value = self.splat(value)
         type_ = ir.VectorType(scalar, self.width)
-        if dtype == "bool":
-            value = self.b.zext(value, type_)
+        value = self._to_memory(self.splat(value), dtype)
         if self.mask is None:
             self.b.store(value, at, align=ITEM_BYTES[dtype])
             return
@@ -248,22 +264,25 @@ class TaskEmitter:
     def _check_index(self, op: Op) -> ir.Value:
         """Leaves the task when an index is out of range: TensorFlow then runs the call and reports it."""
         index, size, *where = self.operands(op)
-        bad = self.b.icmp_unsigned(">=", index, size)
-        if where:
-            bad = self.b.and_(bad, where[0])
+        inside = self.b.icmp_unsigned("<", index, size)
+        self._must(self.b.or_(inside, self.b.not_(where[0])) if where else inside)
+        return index
+
+    def _must(self, holds: ir.Value) -> None:
+        """Leaves the task where a condition is false in a lane that counts."""
+        bad = self.b.not_(holds)
         if isinstance(bad.type, ir.VectorType):
             if self.mask is not None:
                 bad = self.b.and_(bad, self.mask)
             bits = self.b.bitcast(bad, ir.IntType(self.width))
             bad = self.b.icmp_unsigned("!=", bits, ir.Constant(bits.type, 0))
-        on = self.function.append_basic_block("index_ok")
+        on = self.function.append_basic_block("go_on")
         self.b.cbranch(bad, self._failure(), on)
         self.b.position_at_end(on)
-        return index
 
     def _failure(self) -> ir.Block:
         if self.fail is None:
-            self.fail = self.function.append_basic_block("bad_index")
+            self.fail = self.function.append_basic_block("not_ours")
             ir.IRBuilder(self.fail).ret(ir.Constant(I32, abi.GUARD_FAILED))
         return self.fail
 
@@ -331,7 +350,7 @@ class TaskEmitter:
         region, width = op.regions[0], self.width
         sums = self._starts(op, starts)
         span = self.b.sub(high, low)
-        branchy = any(o.name == "check_index" for o in walk(region))
+        branchy = any(_leaves(o) for o in walk(region))
         if sums and not branchy and len(region.ops) < UNROLL_OPS:
             # The other copies start from the same identity as the first.
             chunk = width * UNROLL
@@ -344,7 +363,7 @@ class TaskEmitter:
             joined = parts[0]
             for part in parts[1:]:
                 joined = [
-                    emit(self.b, c, r.dtype, x, y)
+                    emit(self.b, c, r.dtype, x, y, must=self._must)
                     for c, r, x, y in zip(combine, op.results, joined, part, strict=True)
                 ]
             sums, low = joined, middle
@@ -387,7 +406,9 @@ class TaskEmitter:
             half = [i + n if i < n else 0 for i in range(self.width)]
             indices = ir.Constant(ir.VectorType(I32, self.width), half)
             other = self.b.shuffle_vector(value, value, indices)
-            value = emit(self.b, op.attrs["combine"], op.result.dtype, value, other)
+            value = emit(
+                self.b, op.attrs["combine"], op.result.dtype, value, other, must=self._must
+            )
         return self.b.extract_element(value, ir.Constant(I32, 0))
 
     # -- library -----------------------------------------------------------------------------
@@ -468,6 +489,13 @@ def call_pointer(
     return builder.call(_FunctionPointer(type_, pointer), args)
 
 
+def _leaves(op: Op) -> bool:
+    """True for an op that may leave the task, which ends a block of code."""
+    return op.name == "check_index" or bool(
+        op.operands and is_checked(op.name, op.operands[-1].dtype)
+    )
+
+
 def _suffix(dtype: str) -> str:
     return {"f32": "f32", "f64": "f64", "i32": "i32", "i64": "i64", "bool": "i8", "i8": "i8", "u8": "i8",
-            "i16": "i16"}[dtype]  # fmt: skip
+            "i16": "i16", "f16": "i16", "bf16": "i16"}[dtype]  # fmt: skip

@@ -20,7 +20,7 @@ from tf_disc.compiler.errors import InternalError
 from tf_disc.compiler.ir.dims import Dim, DimLike, as_dim, product
 from tf_disc.compiler.ir.functions import FUNCTIONS
 from tf_disc.compiler.ir.graph import Block, Op, Value
-from tf_disc.compiler.ir.types import ITEM_BYTES, LoopType
+from tf_disc.compiler.ir.types import FLOATS, ITEM_BYTES, LoopType, limits
 from tf_disc.compiler.passes.groups import Group, splits, trailing_reduction
 from tf_disc.compiler.passes.views import (
     FULL,
@@ -372,7 +372,7 @@ class KernelBuilder:
 
     def constant(self, value: object, dtype: str) -> Value:
         """A number of an element type."""
-        name = "fconst" if dtype in ("f32", "f64") else "iconst"
+        name = "fconst" if dtype in FLOATS else "iconst"
         attr = float(value) if name == "fconst" else int(value)  # type: ignore[arg-type, call-overload]
         return self.b.pure(name, [], LoopType(dtype), value=attr)
 
@@ -428,10 +428,10 @@ class KernelBuilder:
             return self.constant(0, dtype)
         if kind in ("prod", "all"):
             return self.constant(1, dtype)
-        if dtype in ("f32", "f64"):
+        if dtype in FLOATS:
             return self.constant(float("-inf") if kind == "max" else float("inf"), dtype)
-        bits = 8 * ITEM_BYTES[dtype]
-        return self.constant(-(2 ** (bits - 1)) if kind == "max" else 2 ** (bits - 1) - 1, dtype)
+        lowest, highest = limits(dtype)
+        return self.constant(lowest if kind == "max" else highest, dtype)
 
     # -- phases --------------------------------------------------------------------------
     def _depths(self) -> dict[Value, int]:

@@ -16,10 +16,13 @@ from tf_disc.compiler.errors import ShapeError, UnsupportedError
 from tf_disc.compiler.ir.dims import Dim, DimLike, as_dim, product
 from tf_disc.compiler.ir.functions import FUNCTIONS, fold
 from tf_disc.compiler.ir.graph import Graph, Guard, Op, Value
-from tf_disc.compiler.ir.types import INTEGERS, TensorType, tensor
+from tf_disc.compiler.ir.types import FLOATS, SHORT_FLOATS, TensorType, rounded, tensor
 
 #: Integer tensors up to this many elements have their contents followed.
 MAX_CONTENTS = 64
+
+#: The types that say sizes.
+SIZE_TYPES = ("i32", "i64")
 
 _SYMBOLIC: dict[str, Callable[..., Dim]] = {
     "add": lambda a, b: a + b,
@@ -145,7 +148,7 @@ class GraphBuilder:
 
     def constant(self, values: Sequence[Any], dtype: str, dims: Sequence[int]) -> Value:
         """A constant; `values` has one entry an element, or one for all of them."""
-        values = tuple(values)
+        values = tuple(rounded(float(v), dtype) if dtype in FLOATS else v for v in values)
         if len(values) > 1 and all(v == values[0] for v in values) and _same_sign(values):
             values = values[:1]
         count = 1
@@ -155,7 +158,7 @@ class GraphBuilder:
         if count <= MAX_CONTENTS:
             full = values * count if len(values) == 1 else values
             self.constants[result] = full
-            if dtype in INTEGERS:
+            if dtype in SIZE_TYPES:
                 self.contents[result] = tuple(as_dim(int(v)) for v in full)
         return result
 
@@ -215,7 +218,7 @@ class GraphBuilder:
         self, function: str, operands: Sequence[Value], dims: Sequence[Dim], dtype: str
     ) -> list[Dim] | None:
         count = product(dims).value
-        if dtype not in INTEGERS or count is None or count > MAX_CONTENTS:
+        if dtype not in SIZE_TYPES or count is None or count > MAX_CONTENTS:
             return None
         if function not in _SYMBOLIC and function not in ("floordiv", "floormod"):
             return None
@@ -366,11 +369,14 @@ class GraphBuilder:
         ):
             values = self.contents[value]
             if values:
-                total = values[0]
+                number = values[0]
                 for d in values[1:]:
-                    total = _SYMBOLIC[{"prod": "mul", "sum": "add"}.get(kind, kind)](total, d)
+                    number = _SYMBOLIC[{"prod": "mul", "sum": "add"}.get(kind, kind)](number, d)
                 if all(_host_only(d) for d in values):
-                    return self.sizes([total], value.dtype, rank=0)
+                    return self.sizes([number], value.dtype, rank=0)
+        if value.dtype in SHORT_FLOATS and kind in ("sum", "prod"):
+            total = self.reduce(kind, self.elementwise("cast", value, dtype="f32"), axes)
+            return self.elementwise("cast", total, dtype=value.dtype)
         rank = value.tensor.rank
         trailing = [a for a in axes if all(b in axes for b in range(a, rank))]
         rest = [a for a in axes if a not in trailing]
@@ -392,6 +398,10 @@ class GraphBuilder:
         m, k1 = (a.dims[-1], a.dims[-2]) if transpose_a else (a.dims[-2], a.dims[-1])
         k2, n = (b.dims[-1], b.dims[-2]) if transpose_b else (b.dims[-2], b.dims[-1])
         self.require(k1, "==", k2, "inner sizes of the product")
+        if a.dtype in SHORT_FLOATS:
+            wide = [self.elementwise("cast", v, dtype="f32") for v in (a, b)]
+            total = self.matmul(wide[0], wide[1], transpose_a, transpose_b)
+            return self.elementwise("cast", total, dtype=a.dtype)
         return self.emit(
             "matmul",
             [a, b],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -12,8 +13,48 @@ ITEM_BYTES: dict[str, int] = {
     "f32": 4, "f64": 8, "i32": 4, "i64": 8, "bool": 1, "i8": 1, "u8": 1, "i16": 2, "f16": 2, "bf16": 2,
 }  # fmt: skip
 
-FLOATS = ("f32", "f64")
+#: Floats of 16 bits are computed in f32 and rounded after each op, as TensorFlow does it.
+SHORT_FLOATS = ("f16", "bf16")
+FLOATS = ("f32", "f64", *SHORT_FLOATS)
 INTEGERS = ("i32", "i64", "i8", "u8", "i16")
+UNSIGNED = ("u8", "bool")
+
+
+def limits(dtype: str) -> tuple[int, int]:
+    """The lowest and the highest number of an integer type."""
+    bits = 8 * ITEM_BYTES[dtype]
+    return (
+        (0, (1 << bits) - 1) if dtype in UNSIGNED else (-(1 << (bits - 1)), (1 << (bits - 1)) - 1)
+    )
+
+
+def wrapped(value: int, dtype: str) -> int:
+    """An integer as its type holds it: wrapped, as the CPU wraps."""
+    low, high = limits(dtype)
+    return (value - low) % (high - low + 1) + low
+
+
+def short_bits(value: float, dtype: str) -> int:
+    """The 16 bits of a number rounded to f16 or bf16 (ties to even; beyond the range, infinity)."""
+    if dtype == "f16":
+        try:
+            return int.from_bytes(struct.pack("<e", value), "little")
+        except OverflowError:
+            return 0x7C00 if value > 0 else 0xFC00
+    bits = int.from_bytes(struct.pack("<f", value), "little")
+    if value != value:
+        return 0x7FC0
+    return (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
+
+
+def rounded(value: float, dtype: str) -> float:
+    """A Python number as a float type holds it; of f32 and f64 the target rounds."""
+    if dtype not in SHORT_FLOATS:
+        return value
+    bits = short_bits(value, dtype)
+    if dtype == "f16":
+        return float(struct.unpack("<e", bits.to_bytes(2, "little"))[0])
+    return float(struct.unpack("<f", (bits << 16).to_bytes(4, "little"))[0])
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from tf_disc.compiler.op_rules import (
+    activations,
+    arithmetic,
     einsum,
     elementwise,
     gathers,
+    gradients,
     padding,
     products,
     reductions,
@@ -16,7 +19,19 @@ from tf_disc.compiler.op_rules import (
 )
 from tf_disc.compiler.op_rules.record import OpRule
 
-_FAMILIES = (elementwise, reductions, products, einsum, shapes, slices, gathers, padding)
+_FAMILIES = (
+    arithmetic,
+    activations,
+    elementwise,
+    gradients,
+    reductions,
+    products,
+    einsum,
+    shapes,
+    slices,
+    gathers,
+    padding,
+)
 RULES: dict[str, OpRule] = {rule.op: rule for family in _FAMILIES for rule in family.RULES}
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-FLOATING = ("f32", "f64")
-INTEGRAL = ("i32", "i64")
+FLOATING = ("f32", "f64", "f16", "bf16")
+SIGNED = ("i32", "i64", "i8", "i16")
+INTEGRAL = (*SIGNED, "u8")
 #: Types of indices, axes and sizes.
 INDEX = ("i32", "i64")
 NUMBERS = (*FLOATING, *INTEGRAL)

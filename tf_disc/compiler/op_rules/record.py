@@ -23,7 +23,7 @@ class Arg:
     """One operand of an example. `values` fixes the contents; else they are drawn for the dtype.
 
     kind: "any" (normal numbers with NaN, inf and signed zeros mixed in), "unit" (positive, finite), "finite",
-    "index" (integers in [0, high)).
+    "nonzero" (of integers). `high` > 0: integers in [0, high).
     """
 
     dtype: str

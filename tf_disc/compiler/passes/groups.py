@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from tf_disc.compiler.ir.dims import Dim, product
-from tf_disc.compiler.ir.functions import FUNCTIONS
+from tf_disc.compiler.ir.functions import FUNCTIONS, is_checked
 from tf_disc.compiler.ir.graph import Graph, Op, Value
 from tf_disc.compiler.passes.materialize import storage_of
 from tf_disc.compiler.passes.views import FULL, INDEX_MAPS, ROW, strided_view, through_broadcast
@@ -292,6 +292,8 @@ def find_inlined(graph: Graph) -> set[Op]:
     for op in graph.ops:
         if op.name not in FUNCTIONS or op.name == "copy":
             continue
+        if is_checked(op.name, op.operands[-1].dtype):
+            continue  # its reader might read only a part
         if (
             op.result not in outputs
             and op.result.tensor.num_elements.is_one
