@@ -151,6 +151,10 @@ class Interpreter:
             return padded
         if name == "concat":
             return np.concatenate(args, attrs["axis"])
+        if name == "scan":
+            return self._scan(args[0], attrs, dtype)
+        if name == "scatter":
+            return self._scatter(*args, attrs)
         if name == "gather":
             if attrs["batch_dims"] and 0 in shape:
                 return np.zeros(shape)
@@ -174,6 +178,34 @@ class Interpreter:
         if x.dtype.kind == "f":
             return _REDUCE[kind](x.astype(np.float64), axis=tuple(axes))
         return _REDUCE[kind](x, axis=tuple(axes), dtype=dtype)
+
+    @staticmethod
+    def _scan(x: Any, attrs: Any, dtype: Any) -> Any:
+        x = np.flip(x, 1) if attrs["reverse"] else x
+        join = np.add if attrs["kind"] == "sum" else np.multiply
+        total = np.full_like(x[:, 0] if x.shape[1] else x.sum(1), attrs["kind"] == "prod")
+        rows = []
+        for i in range(x.shape[1]):
+            before, total = total, join(total, x[:, i]).astype(dtype)
+            rows.append(before if attrs["exclusive"] else total)
+        result = np.stack(rows, 1) if rows else x
+        return np.flip(result, 1) if attrs["reverse"] else result
+
+    @staticmethod
+    def _scatter(start: Any, indices: Any, updates: Any, attrs: Any) -> Any:
+        result = start.copy()
+        join: dict[str, Callable[[Any, Any], Any]] = {
+            "sum": np.add, "sub": np.subtract, "prod": np.multiply, "set": lambda a, b: b,
+            "max": lambda a, b: np.where(b < a, a, b), "max_kept": lambda a, b: np.where(a < b, b, a),
+            "min": lambda a, b: np.where(a < b, a, b), "min_kept": lambda a, b: np.where(b < a, b, a),
+        }  # fmt: skip
+        for i, row in zip(indices, updates, strict=True):
+            if i < 0 and attrs["drop_negative"]:
+                continue
+            if not 0 <= i < len(result):
+                raise IndexError(f"{i} of {len(result)}")
+            result[i] = join[attrs["kind"]](result[i], row)
+        return result
 
     @staticmethod
     def _slice(x: Any, begin: Sequence[int], shape: Sequence[int], strides: Sequence[int]) -> Any:

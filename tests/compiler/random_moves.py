@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from tests.compiler.random_graphs import _Maker, _Source
 
 MAX_ELEMENTS = 1 << 15
+EXACT = 1 << 22
 
 
 def pad(m: _Maker, s: _Source) -> None:
@@ -92,4 +93,51 @@ def gather_nd(m: _Maker, s: _Source) -> None:
     m.add(name, x.dtype, (3, *x.shape[depth:]), x.bound, x.exact)
 
 
-STEPS = (pad, mirror, tile, turn, one_hot, gather_nd, pad, turn)
+def scan(m: _Maker, s: _Source) -> None:
+    """A running sum."""
+    x = m.recent(s, lambda e: e.dtype in ("f32", "i32", "i64") and len(e.shape) > 0)
+    if x is None:
+        return
+    axis = s.below(len(x.shape))
+    bound = x.bound * max(x.shape[axis], 1)
+    if bound >= EXACT:
+        return
+    flags = {"exclusive": bool(s.below(2)), "reverse": bool(s.below(2))}
+    name = m.w.node("Cumsum", x.name, m.w.constant(axis), **flags)
+    m.add(name, x.dtype, x.shape, bound, x.exact)
+
+
+def segments(m: _Maker, s: _Source) -> None:
+    """Sums or extremes of rows by the numbers of an input, or by fixed ones of which some are dropped."""
+    x = m.recent(s, lambda e: e.dtype in ("f32", "i32") and len(e.shape) > 0)
+    if x is None:
+        return
+    bound = x.bound * max(x.shape[0], 1)
+    if bound >= EXACT:
+        return
+    by_input = x.shape[0] == m.sizes["b"] and s.below(2)
+    ids = "x6" if by_input else m.w.constant(np.arange(x.shape[0]) % 4 - 1)
+    op = s.of(["UnsortedSegmentSum", "UnsortedSegmentMax"])
+    name = m.w.node(op, x.name, ids, m.w.constant(5))
+    if op == "UnsortedSegmentMax":
+        floor = m.w.node("Cast", m.w.constant(-9), SrcT="i32", DstT=x.dtype)
+        name = m.w.node("Maximum", name, floor)
+    m.add(name, x.dtype, (5, *x.shape[1:]), max(bound, 9), x.exact)
+
+
+def scatter(m: _Maker, s: _Source) -> None:
+    """A few rows changed."""
+    x = m.recent(s, lambda e: e.dtype in ("f32", "i32") and e.shape[:1] > (1,) and e.bound < 1000)
+    if x is None:
+        return
+    y = m.recent(s, lambda e: e.dtype == x.dtype and e.shape == x.shape[1:] and e.bound < 1000)
+    if y is None:
+        return
+    rows = m.w.node("Pack", y.name, y.name, y.name, axis=0)
+    at = m.w.constant([[1], [0], [1]])
+    op = s.of(["TensorScatterAdd", "TensorScatterUpdate"])
+    name = m.w.node(op, x.name, at, rows)
+    m.add(name, x.dtype, x.shape, x.bound + 2 * y.bound, x.exact and y.exact)
+
+
+STEPS = (pad, mirror, tile, turn, one_hot, gather_nd, pad, turn, scan, segments, scatter)

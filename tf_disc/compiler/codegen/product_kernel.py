@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from tf_disc.compiler.codegen.coordinates import Coordinate
 from tf_disc.compiler.codegen.kernel import TILE_ROWS, Kernel, KernelBuilder, tiles_per_slot
+from tf_disc.compiler.codegen.scan_kernel import scan_kernel
+from tf_disc.compiler.codegen.scatter_kernel import scatter_kernel
 from tf_disc.compiler.errors import InternalError
 from tf_disc.compiler.ir.dims import Dim, as_dim, product
 from tf_disc.compiler.ir.graph import Op, Value
@@ -22,6 +24,10 @@ def build_kernel(
 ) -> Kernel:
     """The kernel of any group. `weights`: the values that may be packed."""
     builder = KernelBuilder(group, inlined, stores)
+    if group.kind == "scan":
+        return scan_kernel(builder)
+    if group.kind == "scatter":
+        return scatter_kernel(builder)
     if group.kind != "product":
         return builder.build()
     if is_weight_product(group.ops[0], weights):

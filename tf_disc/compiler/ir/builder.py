@@ -393,6 +393,33 @@ class GraphBuilder:
             value = self.emit(f"reduce_{kind}", [value], value.dtype, kept, axes=tuple(rest))
         return value
 
+    def scan(self, kind: str, value: Value, axis: int, *, exclusive: bool, reverse: bool) -> Value:
+        """Running sums or products along an axis, one element after another. kind: sum, prod.
+
+        The core op has the axis last, or last but one with all that follow it in one.
+        """
+        outer, inner = product(value.dims[:axis]), product(value.dims[axis + 1 :])
+        dims = [outer, value.dims[axis], *([] if inner.is_one else [inner])]
+        result = self.emit(
+            "scan", [self.reshape(value, dims)], value.dtype, dims,
+            kind=kind, axis=1, exclusive=exclusive, reverse=reverse,
+        )  # fmt: skip
+        return self.reshape(result, value.dims)
+
+    def scatter(
+        self, kind: str, start: Value, indices: Value, updates: Value, *, drop_negative: bool
+    ) -> Value:
+        """Row indices[i] of `start` joined with row i of `updates`, one after another.
+
+        start: [rows, n] or [rows]; indices: [m]; updates: [m, n] or [m]. kind: sum, sub, prod, set, and the
+        choices max and min, which take the update, or max_kept and min_kept, which keep the row, where neither is larger.
+        An index out of range fails a guard while the kernel runs; `drop_negative` leaves out those below 0.
+        """
+        return self.emit(
+            "scatter", [start, indices, updates], start.dtype, start.dims,
+            kind=kind, drop_negative=drop_negative,
+        )  # fmt: skip
+
     def matmul(self, a: Value, b: Value, transpose_a: bool, transpose_b: bool) -> Value:
         """a [..., m, k] x b [..., k, n] with equal leading dims; either may be given transposed."""
         m, k1 = (a.dims[-1], a.dims[-2]) if transpose_a else (a.dims[-2], a.dims[-1])

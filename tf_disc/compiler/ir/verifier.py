@@ -63,6 +63,23 @@ def _reduction(op: Op) -> str:
     return "" if kept == op.result.dims else f"of {op.operands[0].type} gives {op.result.type}"
 
 
+def _scan(op: Op) -> str:
+    same = op.operands[0].type == op.result.type
+    known = op.attrs["kind"] in ("sum", "prod") and op.attrs["axis"] == 1
+    return "" if same and known and len(op.result.dims) in (2, 3) else f"gives {op.result.type}"
+
+
+SCATTERS = ("sum", "sub", "prod", "set", "max", "min", "max_kept", "min_kept")
+
+
+def _scatter(op: Op) -> str:
+    start, indices, updates = op.operands
+    same = start.type == op.result.type and len(start.dims) in (1, 2)
+    if not same or updates.dims != (*indices.dims, *start.dims[1:]) or len(indices.dims) != 1:
+        return f"of {start.type}, {indices.type}, {updates.type} gives {op.result.type}"
+    return "" if op.attrs["kind"] in SCATTERS else f"kind {op.attrs['kind']}"
+
+
 def _matmul(op: Op) -> str:
     a, b = op.operands
     if len(a.dims) != len(b.dims) or a.dims[:-2] != b.dims[:-2]:
@@ -80,6 +97,8 @@ SPECS: dict[str, OpSpec] = {
     "slice": OpSpec(1, ("begin", "strides"), _no_check),
     "pad": OpSpec(2, ("begin", "strides"), _pad),
     "concat": OpSpec(None, ("axis",), _no_check),
+    "scan": OpSpec(1, ("kind", "axis", "exclusive", "reverse"), _scan),
+    "scatter": OpSpec(3, ("kind", "drop_negative"), _scatter),
     "gather": OpSpec(2, ("axis", "batch_dims"), _no_check),
     "matmul": OpSpec(2, ("transpose_a", "transpose_b"), _matmul),
     **{

@@ -14,6 +14,8 @@ from tf_disc.compiler.op_rules import (
     padding,
     products,
     reductions,
+    scans,
+    scatter,
     shapes,
     slices,
 )
@@ -31,6 +33,8 @@ _FAMILIES = (
     slices,
     gathers,
     padding,
+    scans,
+    scatter,
 )
 RULES: dict[str, OpRule] = {rule.op: rule for family in _FAMILIES for rule in family.RULES}
 

@@ -100,7 +100,7 @@ def _gather_nd(c: RuleContext) -> Value:
     return c.b.gather(flat, linear_index(c, c[1], sizes), 0, 0)
 
 
-def _tuples(outer: tuple[int, ...], sizes: tuple[int, ...]) -> list[int]:
+def index_tuples(outer: tuple[int, ...], sizes: tuple[int, ...]) -> list[int]:
     """Index tuples in range, in no order."""
     return [(i * 11 + k * 5 + 3) % size for i in range(prod(outer)) for k, size in enumerate(sizes)]
 
@@ -147,7 +147,7 @@ RULES: list[OpRule] = [
         "GatherNd", {"Tparams": ANY, "Tindices": INDEX}, _gather_nd_shape, _gather_nd,
         tuple(
             Example((Arg(dtype, params), Arg(index, (*outer, depth),
-            values=_tuples(outer, params[:depth]))))
+            values=index_tuples(outer, params[:depth]))))
             for dtype, params, index, outer, depth in (
                 ("f32", (5, 7), "i32", (3,), 1), ("f32", (5, 7), "i64", (2, 33), 2), ("f32", (3, 5, 130), "i32", (4,), 2),
                 ("i32", (5,), "i32", (7, 1), 1), ("bool", (2, 3, 4), "i32", (5,), 3), ("f32", (3, 5), "i32", (0,), 2),

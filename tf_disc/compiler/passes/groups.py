@@ -5,7 +5,7 @@ the trailing axes; what they hand to each other stays in registers or in a row b
 FULL (one value an element) or ROW (one value a row: a reduction's result and what is computed of it).
 A *product* is a matmul. One whose result only a loop group reads, in order, becomes a tile of that group:
 computed for a few rows, then used at once while it is hot in cache.
-A *concat* writes its operands side by side.
+A *concat* writes its operands side by side; a *scan* is a running sum; a *scatter* joins rows into rows by index.
 
 Index maps (passes/views.py) belong to no group: their readers follow them.
 """
@@ -23,6 +23,12 @@ from tf_disc.compiler.passes.views import FULL, INDEX_MAPS, ROW, strided_view, t
 
 #: Columns up to which a product is computed tile by tile in front of its epilogue: 64 rows of them stay in L2.
 MAX_TILE_COLUMNS = 4096
+
+
+#: Ops that are a group each, by the kind of it.
+ALONE = {"matmul": "product", "concat": "concat", "scan": "scan", "scatter": "scatter"}
+#: Those of them that compute their operands where they read them, each element once.
+COMPUTING_READERS = ("concat", "scan", "scatter")
 
 
 @dataclass(eq=False)
@@ -126,7 +132,7 @@ class _Grouping:
     def place(self, op: Op) -> None:
         feeding = self.feeding(op)
         joined: Group | None = None
-        if op.name not in ("matmul", "concat"):
+        if op.name not in ALONE:
             for candidate in reversed(self.groups):
                 if candidate not in feeding or candidate.kind != "loop":
                     continue
@@ -140,7 +146,7 @@ class _Grouping:
                 elif self.can_merge(joined, candidate, op):
                     self.merge(joined, candidate)
         if joined is None:
-            kind = {"matmul": "product", "concat": "concat"}.get(op.name, "loop")
+            kind = ALONE.get(op.name, "loop")
             joined = Group(kind)
             self.groups.append(joined)
             self.before[joined] = feeding
@@ -261,7 +267,7 @@ def find_inlined(graph: Graph) -> set[Op]:
     """Elementwise ops that their only reader computes at the place where it reads.
 
     That pays where the reader walks in another order (a transpose, a slice, a reduction over earlier axes, a
-    concat) and reads each element once; otherwise the op joins its reader's loop, or is stored.
+    concat, a scan, a scatter) and reads each element once; otherwise the op joins its reader's loop, or is stored.
     """
     uses = graph.uses()
     outputs = {*graph.outputs, *(storage_of(v) for v in graph.outputs)}
@@ -306,7 +312,7 @@ def find_inlined(graph: Graph) -> set[Op]:
         if user is None or user.name == "matmul":
             continue
         column = user.name.startswith("reduce_") and not trailing_reduction(user)
-        if reordered or column or user.name == "concat":
+        if reordered or column or user.name in COMPUTING_READERS:
             inlined.add(op)
     return inlined
 

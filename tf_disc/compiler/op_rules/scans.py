@@ -1,0 +1,68 @@
+"""Running sums and products."""
+
+from __future__ import annotations
+
+from tf_disc.compiler.ir.graph import Value
+from tf_disc.compiler.op_rules.dtypes import INDEX, NUMBERS
+from tf_disc.compiler.op_rules.record import (
+    Arg,
+    Dims,
+    Example,
+    OpRule,
+    RuleContext,
+    same_as_first,
+    scalar_i32,
+)
+
+
+def _shape(c: RuleContext) -> list[Dims]:
+    (axis,) = c.constant(1)
+    c.axis(axis, len(c[0].dims))
+    return same_as_first(c)
+
+
+def _scan(kind: str) -> OpRule:
+    def lower(c: RuleContext) -> Value:
+        (axis,) = c.axes(1, len(c[0].dims))
+        return c.b.scan(
+            kind,
+            c[0],
+            axis,
+            exclusive=bool(c.attr("exclusive", False)),
+            reverse=bool(c.attr("reverse", False)),
+        )
+
+    return OpRule(
+        {"sum": "Cumsum", "prod": "Cumprod"}[kind],
+        {"T": NUMBERS, "Tidx": INDEX},
+        _shape,
+        lower,
+        tuple(
+            Example(
+                (
+                    Arg(dtype, dims, "any" if dtype in ("f32", "f64") else "finite"),
+                    scalar_i32(axis),
+                ),
+                {"exclusive": exclusive, "reverse": reverse},
+            )
+            for dtype, dims, axis in _CASES
+            for exclusive in (False, True)
+            for reverse in (False, True)
+        )
+        + (
+            Example((Arg("f32", (3,)), scalar_i32(1)), error="InvalidArgument"),
+            Example((Arg("f32", ()), scalar_i32(0)), error="InvalidArgument"),
+        ),
+        by_value=(1,),
+    )
+
+
+_CASES: tuple[tuple[str, tuple[int, ...], int], ...] = (
+    ("f32", (7,), 0), ("f32", (3, 33), 1), ("f32", (33, 3), 0), ("f32", (5, 130), -2), ("f32", (2, 3, 5, 2), 1),
+    ("f32", (0, 3), 0),
+    ("f32", (0, 3), 1), ("f32", (3, 0), 1), ("f32", (1, 1), 0), ("f32", (4, 1), 0), ("f32", (3, 521), 0),
+    ("i32", (3, 17), 1),
+    ("i64", (17, 3), 0), ("f64", (2, 7, 3), 1),
+)  # fmt: skip
+
+RULES: list[OpRule] = [_scan("sum"), _scan("prod")]
