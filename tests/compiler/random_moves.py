@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from tests.compiler.random_graphs import _Maker, _Source
+    from tests.compiler.random_graphs import Entry, _Maker, _Source
 
 MAX_ELEMENTS = 1 << 15
 EXACT = 1 << 22
@@ -84,7 +84,7 @@ def one_hot(m: _Maker, s: _Source) -> None:
 
 def gather_nd(m: _Maker, s: _Source) -> None:
     """Picks by tuples of one or two components."""
-    x = m.recent(s, lambda e: len(e.shape) > 1 and min(e.shape[:2]) >= 2)
+    x = m.recent(s, lambda e: len(e.shape) > 1 and min(e.shape[:2]) >= 2 and 0 not in e.shape)
     if x is None:
         return
     depth = 1 + s.below(2)
@@ -127,7 +127,13 @@ def segments(m: _Maker, s: _Source) -> None:
 
 def scatter(m: _Maker, s: _Source) -> None:
     """A few rows changed."""
-    x = m.recent(s, lambda e: e.dtype in ("f32", "i32") and e.shape[:1] > (1,) and e.bound < 1000)
+
+    def fits(e: Entry) -> bool:
+        # TensorFlow refuses to write into nothing.
+        small = e.dtype in ("f32", "i32") and e.bound < 1000
+        return small and e.shape[:1] > (1,) and 0 not in e.shape
+
+    x = m.recent(s, fits)
     if x is None:
         return
     y = m.recent(s, lambda e: e.dtype == x.dtype and e.shape == x.shape[1:] and e.bound < 1000)
