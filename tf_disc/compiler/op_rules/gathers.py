@@ -8,6 +8,7 @@ from math import prod
 from tf_disc.compiler.ir.dims import Dim, product
 from tf_disc.compiler.ir.graph import Value
 from tf_disc.compiler.op_rules.dtypes import ANY, INDEX
+from tf_disc.compiler.op_rules.examples import of_every_type
 from tf_disc.compiler.op_rules.record import (
     Arg,
     Dims,
@@ -105,7 +106,7 @@ def index_tuples(outer: tuple[int, ...], sizes: tuple[int, ...]) -> list[int]:
     return [(i * 11 + k * 5 + 3) % size for i in range(prod(outer)) for k, size in enumerate(sizes)]
 
 
-RULES: list[OpRule] = [
+_RULES: list[OpRule] = [
     OpRule(
         "GatherV2", {"Tparams": ANY, "Tindices": INDEX, "Taxis": INDEX}, _gather_shape, _gather,
         (
@@ -170,3 +171,5 @@ RULES: list[OpRule] = [
         notes="The variable is read in the call; its table is never copied.",
     ),
 ]  # fmt: skip
+
+RULES = [of_every_type(rule) for rule in _RULES]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tf_disc.compiler.ir.dims import Dim, as_dim
 from tf_disc.compiler.ir.graph import Value
 from tf_disc.compiler.op_rules.dtypes import ANY, FLOATING, INDEX, NUMBERS
+from tf_disc.compiler.op_rules.examples import of_every_type
 from tf_disc.compiler.op_rules.record import Arg, Dims, Example, OpRule, RuleContext, i32
 from tf_disc.compiler.op_rules.slices import part, strided_parts
 
@@ -172,7 +173,7 @@ dict[str, int]], ...] = (
     ((7,), (1,), (100,), (4,), (2,), {}),
 )  # fmt: skip
 
-RULES: list[OpRule] = [
+_RULES: list[OpRule] = [
     OpRule(
         "Pad", {"T": ANY, "Tpaddings": INDEX}, _padded, _pad,
         tuple(Example((Arg(dtype, dims), _pairs(*p))) for dtype, dims, p in _PADS)
@@ -218,3 +219,5 @@ RULES: list[OpRule] = [
         cost="move", by_value=(3,), by_length=(0, 1, 2),
     ),
 ]  # fmt: skip
+
+RULES = [of_every_type(rule) for rule in _RULES]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tf_disc.compiler.ir.graph import Value
 from tf_disc.compiler.op_rules.dtypes import INDEX, NUMBERS
+from tf_disc.compiler.op_rules.examples import of_every_type
 from tf_disc.compiler.op_rules.record import (
     Arg,
     Dims,
@@ -65,4 +66,6 @@ _CASES: tuple[tuple[str, tuple[int, ...], int], ...] = (
     ("i64", (17, 3), 0), ("f64", (2, 7, 3), 1),
 )  # fmt: skip
 
-RULES: list[OpRule] = [_scan("sum"), _scan("prod")]
+_RULES: list[OpRule] = [_scan("sum"), _scan("prod")]
+
+RULES = [of_every_type(rule) for rule in _RULES]

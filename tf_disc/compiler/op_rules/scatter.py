@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from tf_disc.compiler.ir.dims import Dim, product
 from tf_disc.compiler.ir.graph import Value
 from tf_disc.compiler.op_rules.dtypes import ANY, FLOATING, INDEX, NUMBERS
+from tf_disc.compiler.op_rules.examples import of_every_type
 from tf_disc.compiler.op_rules.gathers import index_depth, index_tuples, linear_index
 from tf_disc.compiler.op_rules.padding import zero_of
 from tf_disc.compiler.op_rules.record import (
@@ -207,7 +208,7 @@ _REFUSED: tuple[tuple[tuple[int, ...], Arg, tuple[int, ...]], ...] = (
     ((3, 5), Arg("i32", (2, 1), values=(1, 2)), (2, 4)), ((3, 0), Arg("i32", (1, 1), values=(1,)), (1, 0)),
 )  # fmt: skip
 
-RULES: list[OpRule] = [
+_RULES: list[OpRule] = [
     *(_segments(kind) for kind in ("sum", "prod", "max", "min")),
     OpRule(
         "ScatterNd",
@@ -231,3 +232,5 @@ RULES: list[OpRule] = [
     _into_given("TensorScatterMax", "max_kept", NUMBERS),
     _into_given("TensorScatterMin", "min_kept", NUMBERS),
 ]
+
+RULES = [of_every_type(rule) for rule in _RULES]

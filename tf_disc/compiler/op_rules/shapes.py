@@ -8,6 +8,7 @@ from typing import Any
 from tf_disc.compiler.ir.dims import Dim, as_dim, product
 from tf_disc.compiler.ir.graph import Value
 from tf_disc.compiler.op_rules.dtypes import ANY, FLOATING, INDEX, INTEGRAL
+from tf_disc.compiler.op_rules.examples import of_every_type
 from tf_disc.compiler.op_rules.record import (
     Arg,
     Dims,
@@ -251,7 +252,7 @@ _HOT: tuple[tuple[str, tuple[int, ...], int, int], ...] = (
     ("i32", (3,), 0, 0), ("i32", (), 5, 0), ("i64", (3, 1), 2, 2),
 )  # fmt: skip
 
-RULES: list[OpRule] = [
+_RULES: list[OpRule] = [
     OpRule(
         "Reshape", {"T": ANY, "Tshape": INDEX}, _reshape_shape, _reshape,
         (
@@ -387,3 +388,5 @@ RULES: list[OpRule] = [
            (Example(((Arg("f32", (3, 5)), Arg("i32", (0,)), Arg("bool", ())),)),  # type: ignore[arg-type]
             Example(((Arg("f64", (7,)),),))), cost="free"),  # type: ignore[arg-type]
 ]  # fmt: skip
+
+RULES = [of_every_type(rule) for rule in _RULES]

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from tf_disc.compiler.ir.dims import Dim, as_dim
 from tf_disc.compiler.ir.graph import Value
 from tf_disc.compiler.op_rules.dtypes import ANY, INDEX
+from tf_disc.compiler.op_rules.examples import of_every_type
 from tf_disc.compiler.op_rules.record import (
     Arg,
     Dims,
@@ -269,7 +270,7 @@ def _roll(c: RuleContext) -> Value:
     return value
 
 
-RULES: list[OpRule] = [
+_RULES: list[OpRule] = [
     OpRule(
         "StridedSlice", {"T": ANY, "Index": INDEX}, lambda c: [tuple(_strided_slice(c)[3])], _lower_strided_slice,
         tuple(
@@ -391,3 +392,5 @@ RULES: list[OpRule] = [
         cost="move", by_value=(2,), by_length=(1,),
     ),
 ]  # fmt: skip
+
+RULES = [of_every_type(rule) for rule in _RULES]
