@@ -175,7 +175,7 @@ class GraphBuilder:
         self.contents[result] = values
         return result
 
-    def _with_contents(self, value: Value, contents: Sequence[Dim] | None) -> Value:
+    def with_contents(self, value: Value, contents: Sequence[Dim] | None) -> Value:
         """Attaches contents; where they depend on sizes alone, the host computes them."""
         if contents is None:
             return value
@@ -202,7 +202,7 @@ class GraphBuilder:
                 return self.constant(folded, dtype, [d.value or 0 for d in dims])
         contents = self._elementwise_contents(function, operands, dims, dtype)
         result = self.emit(function, [self.broadcast(v, dims) for v in operands], dtype, dims)
-        return self._with_contents(result, contents)
+        return self.with_contents(result, contents)
 
     def broadcast_constant(self, value: Value, dims: Sequence[Dim]) -> tuple[Any, ...]:
         """A small constant's elements after broadcasting, row-major; empty when that is not small."""
@@ -262,7 +262,7 @@ class GraphBuilder:
             return self.constant(self.constants[value], value.dtype, [d.value or 0 for d in new])
         result = self.emit("reshape", [value], value.dtype, new)
         if len(new) <= 1:
-            return self._with_contents(result, self.contents.get(value))
+            return self.with_contents(result, self.contents.get(value))
         if value in self.contents:
             self.contents[result] = self.contents[value]
         return result
@@ -294,7 +294,7 @@ class GraphBuilder:
                 all_values = self.contents[value]
                 contents = [all_values[first + i * strides[0]] for i in range(count)]
         result = self.emit("slice", [value], value.dtype, new, begin=starts, strides=tuple(strides))
-        return self._with_contents(result, contents)
+        return self.with_contents(result, contents)
 
     def pad(
         self,
@@ -328,7 +328,7 @@ class GraphBuilder:
             contents = [d for v in values for d in self.contents[v]]
             contents = contents if len(contents) <= MAX_CONTENTS else None
         result = self.emit("concat", values, values[0].dtype, dims, axis=axis)
-        return self._with_contents(result, contents)
+        return self.with_contents(result, contents)
 
     def gather(self, params: Value, indices: Value, axis: int, batch_dims: int) -> Value:
         """params along `axis` at indices; out-of-range indices fail a guard while the kernel runs."""

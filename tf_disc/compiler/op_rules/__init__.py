@@ -18,6 +18,7 @@ from tf_disc.compiler.op_rules import (
     scatter,
     shapes,
     slices,
+    stitch,
 )
 from tf_disc.compiler.op_rules.record import OpRule
 
@@ -31,6 +32,7 @@ _FAMILIES = (
     einsum,
     shapes,
     slices,
+    stitch,
     gathers,
     padding,
     scans,
