@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from tf_disc.compiler.op_rules.left import why_left
 from tf_disc.version import __version__
 
 if TYPE_CHECKING:
@@ -106,13 +107,18 @@ def _clusters(passes: Mapping[str, Any], launches: Mapping[str, Any]) -> list[di
     return list(entries.values())
 
 
+def _reason(op: str, found: str) -> str:
+    """The pass knows that an op has no rule; the rules know why."""
+    return (why_left(op) or found) if found.startswith("there is no rule for") else found
+
+
 def _left(passes: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Nodes that stayed in TensorFlow, over all graphs, by op and reason; most first."""
     counts: Counter[tuple[str, str]] = Counter()
     examples: dict[tuple[str, str], list[str]] = {}
     for graph in passes["graphs"]:
         for group in graph["left"]:
-            key = (group["op"], group["reason"])
+            key = (group["op"], _reason(group["op"], group["reason"]))
             counts[key] += group["count"]
             examples.setdefault(key, group["nodes"])
     return [

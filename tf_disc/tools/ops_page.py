@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tf_disc.compiler.op_rules import RULES
+from tf_disc.compiler.op_rules.left import LEFT
 from tf_disc.compiler.op_rules.record import OpRule
 
 PAGE = Path("docs") / "ops.md"
@@ -57,7 +58,18 @@ def page() -> str:
         f"{_HEAD}\n{len(RULES)} ops; each example is compared with TensorFlow, once with all sizes "
         f"unknown and once with all known.\n\n{table}\n"
     )
-    return text.replace("|  |", "| |").replace("|  |", "| |")
+    return text.replace("|  |", "| |").replace("|  |", "| |") + _left()
+
+
+def _left() -> str:
+    """What stays with TensorFlow, by reason."""
+    lines = [f"- {reason}: {', '.join(f'`{name}`' for name in names)}" for reason, names in LEFT]
+    return (
+        "\n## What stays with TensorFlow, and why\nOps that have no rule on purpose; a star stands for the rest of "
+        "a name. The report gives these reasons. An op that is neither above nor here has no rule yet.\n\n"
+        + "\n".join(lines)
+        + "\n"
+    )
 
 
 if __name__ == "__main__":

@@ -230,6 +230,8 @@ RULES: list[OpRule] = [
         _rows_shape,
         lambda c: _narrow(c, softmax(c, _wide(c, c[0]))),
         _ROWS,
+        notes="A row with a NaN or +inf is NaN throughout, as it is by Softmax's definition and in TensorFlow's f64; "
+        "TensorFlow's f32 kernel gives 0 beside the NaN.",
     ),
     OpRule(
         "LogSoftmax",
