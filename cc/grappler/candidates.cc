@@ -259,6 +259,32 @@ int64_t ConstBytes(const NodeDef& node) {
   return bytes;
 }
 
+// Elements that the compiler follows (MAX_CONTENTS of ir/builder.py).
+constexpr int64_t kFollowedElements = 64;
+
+bool IsFollowedConst(const NodeDef& node) {
+  const auto value = node.attr().find("value");
+  if (value == node.attr().end() || !value->second.has_tensor()) return false;
+  const tensorflow::TensorShape shape(value->second.tensor().tensor_shape());
+  return shape.dims() <= 1 && shape.num_elements() <= kFollowedElements;
+}
+
+void FindConstants(const GraphIndex& graph, Candidates* candidates) {
+  candidates->constant.assign(graph.size(), false);
+  for (int i : graph.order()) {
+    if (!candidates->Is(i)) continue;
+    const OpConstant kind = candidates->row[i]->constant;
+    if (kind == OpConstant::kNo) continue;
+    bool all = true;
+    for (const TensorRef& operand : graph.operands(i)) {
+      all &= candidates->copied_const[operand.node]
+                 ? IsFollowedConst(graph.node(operand.node))
+                 : candidates->constant[operand.node];
+    }
+    candidates->constant[i] = all || kind == OpConstant::kAlways;
+  }
+}
+
 }  // namespace
 
 Candidates FindCandidates(const GraphIndex& graph, const OpTable& table,
@@ -280,6 +306,7 @@ Candidates FindCandidates(const GraphIndex& graph, const OpTable& table,
     candidates.reason[i] =
         Reason(graph, i, table, flow, policy, &devices, &candidates.row[i]);
   }
+  FindConstants(graph, &candidates);
   return candidates;
 }
 

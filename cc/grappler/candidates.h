@@ -36,6 +36,10 @@ struct Candidates {
   // By node. A Const that is copied into each cluster that uses it.
   std::vector<bool> copied_const;
 
+  // By node. Candidates whose results the compiler knows as constants when all
+  // of the candidates that they are computed of are in the cluster, too.
+  std::vector<bool> constant;
+
   bool Is(int node) const { return row[node] != nullptr; }
 };
 

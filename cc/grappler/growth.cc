@@ -72,13 +72,16 @@ class Growth {
   }
 
   // A value that the compiler needs while it compiles must be known when the
-  // launch starts: a Const inside the cluster or an input of it.
+  // launch starts, as a Const inside the cluster or an input of it, or be
+  // computed of such.
   bool MustCross(int to, int operand) const {
     const TensorRef from = graph_.operands(to)[operand];
     if (!candidates_.Is(from.node)) return false;
     const OpRule& rule = candidates_.row[to]->rule;
     const int count = static_cast<int>(graph_.operands(to).size());
-    if (HasPosition(rule.by_value, operand, count)) return true;
+    if (HasPosition(rule.by_value, operand, count)) {
+      return !candidates_.constant[from.node];
+    }
     return HasPosition(rule.by_length, operand, count) &&
            candidates_.row[from.node]->cost != OpCost::kShape &&
            !policy_.has_known_length(from);

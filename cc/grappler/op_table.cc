@@ -37,6 +37,23 @@ absl::Status CostFromName(const OpRule& rule, OpCost* cost) {
                    rule.cost, "\"; expected heavy, real, move, free or shape"));
 }
 
+absl::Status ConstantFromName(const OpRule& rule, OpConstant* constant) {
+  static constexpr std::pair<absl::string_view, OpConstant> kNames[] = {
+      {"no", OpConstant::kNo},
+      {"folds", OpConstant::kFolds},
+      {"always", OpConstant::kAlways},
+  };
+  for (const auto& [name, value] : kNames) {
+    if (name == rule.constant) {
+      *constant = value;
+      return absl::OkStatus();
+    }
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("tf_disc: op table row \"", rule.op, "\" has constant \"",
+                   rule.constant, "\"; expected no, folds or always"));
+}
+
 }  // namespace
 
 absl::Status OpTable::Build(std::vector<OpRule> rules,
@@ -56,9 +73,11 @@ absl::Status OpTable::Build(std::vector<OpRule> rules,
     }
     OpCost cost = OpCost::kReal;
     absl::Status status = CostFromName(rule, &cost);
+    OpConstant constant = OpConstant::kNo;
+    if (status.ok()) status = ConstantFromName(rule, &constant);
     if (!status.ok()) return status;
     std::vector<Row>& rows = built->rows_[rule.op];
-    rows.push_back(Row{std::move(rule), cost});
+    rows.push_back(Row{std::move(rule), cost, constant});
     ++built->size_;
   }
   *table = std::move(built);

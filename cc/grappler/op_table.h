@@ -18,6 +18,9 @@ namespace tf_disc {
 // How much work an op is, in the order of the contract.
 enum class OpCost { kHeavy, kReal, kMove, kFree, kShape };
 
+// When the compiler knows an op's results as constants.
+enum class OpConstant { kNo, kFolds, kAlways };
+
 // One row of the table. All text as in the contract ("f32", "NHWC", "true").
 struct OpRule {
   std::string op;
@@ -28,6 +31,7 @@ struct OpRule {
   std::vector<int> weights;
   std::vector<int> resources;
   std::string cost = "real";
+  std::string constant = "no";
 };
 
 // The rules, indexed by op; an op may have several rows, of which the first
@@ -41,6 +45,7 @@ class OpTable {
   struct Row {
     OpRule rule;
     OpCost cost;
+    OpConstant constant;
   };
 
   // Null if the op has no row.

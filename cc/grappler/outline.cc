@@ -339,7 +339,9 @@ class Outliner {
     result_.fallback = std::move(fallback);
   }
 
-  // Positions of operands, seen through Identity nodes inside the cluster.
+  // Whether an op inside the cluster has the tensor at one of its `positions`,
+  // seen through Identity nodes; where a value is asked for, through all that
+  // it is computed of.
   bool AskedFor(TensorRef tensor, const std::vector<int> OpRule::* positions,
                 bool through_identity) const {
     for (const GraphIndex::Use& use : graph_.uses(tensor.node)) {
@@ -350,7 +352,12 @@ class Outliner {
       const OpRule& rule = context_.candidates.row[use.node]->rule;
       const int count = static_cast<int>(graph_.operands(use.node).size());
       if (HasPosition(rule.*positions, use.operand, count)) return true;
-      if (through_identity && rule.op == "Identity" &&
+      const bool hands_on =
+          rule.op == "Identity" ||
+          (positions == &OpRule::by_value &&
+           context_.candidates.constant[use.node] &&
+           context_.candidates.row[use.node]->constant == OpConstant::kFolds);
+      if (through_identity && hands_on &&
           AskedFor({use.node, 0}, positions, true)) {
         return true;
       }

@@ -91,9 +91,11 @@ class TestEachRule:
         entry = rule.table_entry()
         assert set(entry) == {
             "op", "dtypes", "attrs", "by_value", "by_length", "weights", "resources", "cost",
+            "constant",
         }  # fmt: skip
         assert re.fullmatch(r"_?[A-Z]\w*", entry["op"])
         assert entry["cost"] in ("heavy", "real", "move", "free", "shape")
+        assert entry["constant"] in ("no", "folds", "always")
         for attr, types in entry["dtypes"].items():
             assert ATTRS_OF_TYPE.match(attr), attr
             assert types and set(types) <= set(ITEM_BYTES), types

@@ -98,6 +98,59 @@ class FunctionTest(tf.test.TestCase):
         self.assertEqual(counts["compiles"], 1)
         self.assertEqual(counts["kernel_runs"], 40)
 
+    def test_axes_computed_of_the_rank(self):
+        """One cluster, compiled once a rank: the axes are constants while it compiles."""
+
+        def fn(x):
+            y = chain(x) * 3.5
+            turned = tf.transpose(y, tf.rank(y) - 1 - tf.range(tf.rank(y)))
+            total = tf.reduce_sum(tf.exp(turned), tf.range(0, tf.rank(turned)))
+            return total, tf.tanh(turned)
+
+        compiled = tf.function(fn, input_signature=[tf.TensorSpec(None, tf.float32)])
+        with counted() as counts:
+            for shape in [(3, 4, 5), (2, 1, 7), (6, 5), (1, 1), (0, 3)]:
+                x = normal(*shape)
+                y = reference_chain(x) * 3.5
+                total, turned = compiled(tf.constant(x))
+                self.assertAllClose(total, np.exp(y).sum(), rtol=1e-4, atol=1e-5)
+                self.assertAllClose(turned, np.tanh(y).T, rtol=1e-4, atol=1e-5)
+        self.assertEqual(counts["clusters"], 1)
+        self.assertEqual(counts["compiles"], 2)
+        self.assertEqual(counts["fallbacks"], 0)
+
+    def test_training_step_of_any_batch(self):
+        """Which axes a bias was repeated along follows from shapes that only the call knows."""
+        start = [normal(12, 8) * 0.1, normal(8), normal(8, 1), normal(1)]
+        batches = [(normal(n, 12), normal(n, 1)) for n in (32, 7, 1, 32, 100, 7)]
+
+        def train(plain):
+            variables = [tf.Variable(value) for value in start]
+
+            def step(x, labels):
+                w, b, v, c = variables
+                with tf.GradientTape() as tape:
+                    y = tf.tanh(tf.matmul(x, w) + b) * 1.25
+                    loss = tf.reduce_mean(tf.square(tf.matmul(y, v) + c - labels))
+                for variable, gradient in zip(variables, tape.gradient(loss, variables)):
+                    variable.assign_sub(0.1 * gradient)
+                return loss
+
+            specs = [tf.TensorSpec([None, n], tf.float32) for n in (12, 1)]
+            with tf_disc.options(enabled=not plain, mode="sync"):
+                fn = tf.function(step, input_signature=specs)
+                losses = [float(fn(x, y)) for x, y in batches]
+            return losses, [v.numpy() for v in variables]
+
+        expected, weights = train(plain=True)
+        with counted() as counts:
+            losses, got = train(plain=False)
+        self.assertAllClose(losses, expected, rtol=1e-4, atol=1e-5)
+        for left, right in zip(got, weights):
+            self.assertAllClose(left, right, rtol=1e-4, atol=1e-5)
+        self.assertGreaterEqual(counts["kernel_runs"], len(batches))
+        self.assertEqual(counts["compile_failures"], 0)
+
     def test_threads_share_a_function(self):
         fn = tf.function(chain, input_signature=[tf.TensorSpec([None, None], tf.float32)])
         inputs = [normal(1 + i % 5, 3 + i) for i in range(32)]

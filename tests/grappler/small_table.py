@@ -18,6 +18,7 @@ def row(op: str, cost: str, dtypes: dict[str, list[str]], **more: Any) -> dict[s
         "by_length": [],
         "weights": [],
         "resources": [],
+        "constant": "no",
     }
     return {"op": op, "cost": cost, "dtypes": dtypes, **empty, **more}
 
@@ -27,7 +28,7 @@ _BINARY = "Add AddV2 Sub Mul RealDiv Maximum Minimum SquaredDifference"
 
 TABLE: list[dict[str, Any]] = [
     *(row(op, "real", {"T": _FLOATS}) for op in _UNARY.split()),
-    *(row(op, "real", {"T": _NUMBERS}) for op in _BINARY.split()),
+    *(row(op, "real", {"T": _NUMBERS}, constant="folds") for op in _BINARY.split()),
     *(
         row(op, "real", {"T": _FLOATS, "Tidx": _INDEX}, by_value=[1])
         for op in ["Mean", "Sum", "Max", "Min"]
@@ -51,7 +52,9 @@ TABLE: list[dict[str, Any]] = [
         by_length=[1, 2],
         by_value=[3],
     ),
-    row("Range", "shape", {"Tidx": _INDEX}),
+    row("Range", "shape", {"Tidx": _INDEX}, constant="folds"),
+    row("Rank", "shape", {"T": _ANY}, constant="always"),
+    row("BroadcastGradientArgs", "shape", {"T": _INDEX}, by_length=[0, 1], constant="always"),
     row("Shape", "shape", {"T": _ANY, "out_type": _INDEX}),
     row("Reshape", "free", {"T": _ANY, "Tshape": _INDEX}, by_length=[1]),
     row("ExpandDims", "free", {"T": _ANY, "Tdim": _INDEX}, by_value=[1]),

@@ -150,6 +150,8 @@ def test_bad_op_table_rows_are_refused_by_name(native):
         native.set_op_table([row("Tanh", "cheap", {})])
     with pytest.raises(ValueError, match='row "Tanh" allows T="float32"'):
         native.set_op_table([row("Tanh", "real", {"T": ["float32"]})])
+    with pytest.raises(ValueError, match='row "Tanh" has constant "maybe"'):
+        native.set_op_table([row("Tanh", "real", {}, constant="maybe")])
 
 
 # --- Constants and weights
@@ -293,6 +295,99 @@ def test_a_computed_axis_leaves_the_cluster_and_comes_back_as_a_constant_operand
     (launch,) = launches(graph)
     assert "axis" in launch.input
     assert list(launch.attr["const_operands"].list.i) == [list(launch.input).index("axis")]
+
+
+def test_axes_computed_of_the_rank_stay_inside():
+    """As tf.transpose and tf.reduce_sum write them for a tensor of unknown rank."""
+
+    def build():
+        y = chain(placeholder("x", None), "y")
+        rank = tf.raw_ops.Rank(input=y)
+        numbers = tf.range(0, rank, 1)
+        perm = tf.subtract(tf.subtract(rank, 1), numbers)
+        turned = tf.raw_ops.Transpose(x=y, perm=perm)
+        total = tf.raw_ops.Sum(input=tf.exp(turned), axis=numbers, keep_dims=False)
+        tf.identity(total, name="out")
+
+    graph = optimize(build, ["out"])
+    (launch,) = launches(graph)
+    inside = ops_in(graph, launch)
+    assert inside["Rank"] == inside["Range"] == inside["Transpose"] == inside["Sum"] == 1
+    assert inside["Sub"] == 2
+    assert list(launch.input) == ["x"]
+    assert list(launch.attr["const_operands"].list.i) == []
+
+
+def test_axes_of_a_gradient_stay_inside():
+    """Which axes a broadcast had is what the compiler knows of two shapes that it follows."""
+
+    def build():
+        x, bias = placeholder("x", (None, 8)), placeholder("bias", (None,))
+        y = chain(x, "y")
+        axes = tf.raw_ops.BroadcastGradientArgs(s0=tf.shape(y), s1=tf.shape(bias))
+        tf.identity(tf.raw_ops.Sum(input=tf.exp(y), axis=axes.r1), name="out")
+
+    graph = optimize(build, ["out"])
+    (launch,) = launches(graph)
+    inside = ops_in(graph, launch)
+    assert inside["BroadcastGradientArgs"] == inside["Sum"] == 1 and inside["Shape"] == 2
+    assert set(launch.input) == {"x", "bias"}
+    assert list(launch.attr["const_operands"].list.i) == []
+
+
+def test_shapes_of_a_gradient_from_outside_have_their_lengths_fixed_and_not_their_values():
+    def build():
+        shape = tf.compat.v1.placeholder(tf.int32, [None], name="shape")
+        y = chain(placeholder("x", (None, 8)), "y")
+        axes = tf.raw_ops.BroadcastGradientArgs(s0=tf.shape(y), s1=shape)
+        tf.identity(tf.raw_ops.Sum(input=tf.exp(y), axis=axes.r1), name="out")
+
+    graph = optimize(build, ["out"])
+    (launch,) = launches(graph)
+    at = list(launch.input).index("shape")
+    assert list(launch.attr["length_operands"].list.i) == [at]
+    assert list(launch.attr["const_operands"].list.i) == []
+
+
+def test_axes_computed_of_the_rank_elsewhere_are_constant_operands():
+    """What they are computed of is asked for by value where it is not in the same cluster."""
+
+    def build():
+        x = placeholder("x", None)
+        with tf.compat.v1.control_dependencies([tf.raw_ops.Rank(input=x, name="rank")]):
+            # Not compiled, so what comes after it is in no cluster with what comes before.
+            printed = tf.raw_ops.Print(input=x, data=[x], name="printed")
+        before = tf.compat.v1.get_default_graph().get_tensor_by_name("rank:0")
+        rank = tf.maximum(before, tf.raw_ops.Rank(input=printed))
+        numbers = tf.range(0, rank, 1)
+        tf.identity(tf.raw_ops.Sum(input=chain(printed, "y"), axis=numbers), name="out")
+
+    graph = optimize(build, ["out"])
+    (launch,) = launches(graph)
+    inside = ops_in(graph, launch)
+    assert inside["Range"] == inside["Sum"] == inside["Maximum"] == inside["Rank"] == 1
+    assert set(launch.input) == {"rank", "printed"}
+    at = list(launch.input).index("rank")
+    assert list(launch.attr["const_operands"].list.i) == [at]
+
+
+def test_axes_computed_of_sizes_leave_the_cluster():
+    """A size is no constant: the reader is compiled for each value, as for any operand by value."""
+
+    def build():
+        y = chain(placeholder("x", (None, 8)), "y")
+        rows = tf.shape(y)[0]
+        numbers = tf.range(0, rows - rows + 1, 1, name="numbers")
+        total = tf.raw_ops.Sum(input=tf.exp(y), axis=numbers)
+        tf.identity(chain(total, "z"), name="out")
+
+    graph = optimize(build, ["out"])
+    readers = [launch for launch in launches(graph) if ops_in(graph, launch)["Sum"]]
+    assert readers
+    for launch in readers:
+        (at,) = launch.attr["const_operands"].list.i
+        assert launch.attr["Tin"].list.type[at] == tf.int32.as_datatype_enum
+        assert not ops_in(graph, launch)["Range"]
 
 
 def test_a_cluster_of_constants_stays():

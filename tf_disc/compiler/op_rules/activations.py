@@ -204,7 +204,9 @@ RULES: list[OpRule] = [
         notes=f"Of {', '.join(sorted(COMPOSED))}.",
     ),
     *(
-        OpRule(op, {"T": ANY}, same_as_first, lambda c: c[0], examples.unary(ANY), cost="free")
+        OpRule(
+            op, {"T": ANY}, same_as_first, lambda c: c[0], examples.unary(ANY), cost="free", constant="folds"
+        )
         for op in ("Identity", "StopGradient", "Snapshot", "PreventGradient")
     ),
 ]  # fmt: skip

@@ -22,6 +22,10 @@ WIDE = ("f32", "f64", "i32", "i64")
 Lowering = Callable[[RuleContext], Value]
 
 
+#: Functions of integers that the builder computes where the operands are known.
+_FOLDED = ("add", "sub", "mul", "max", "min")
+
+
 def unary(op: str, lower: str | Lowering, dtypes: tuple[str, ...], kind: str = "any") -> OpRule:
     """One operand. `lower`: a scalar function's name, or the lowering."""
     return OpRule(op, {"T": dtypes}, same_as_first, _lowering(lower), examples.unary(dtypes, kind))
@@ -30,7 +34,8 @@ def unary(op: str, lower: str | Lowering, dtypes: tuple[str, ...], kind: str = "
 def binary(op: str, lower: str | Lowering, dtypes: tuple[str, ...], *kinds: str) -> OpRule:
     """Two operands that broadcast. kinds: what the examples' operands hold."""
     shown = examples.binary(dtypes, *kinds)
-    return OpRule(op, {"T": dtypes}, broadcast_all, _lowering(lower, 2), shown)
+    constant = "folds" if lower in _FOLDED else "no"
+    return OpRule(op, {"T": dtypes}, broadcast_all, _lowering(lower, 2), shown, constant=constant)
 
 
 def _lowering(lower: str | Lowering, arity: int = 1) -> Lowering:
@@ -91,6 +96,7 @@ def _integer_division(
         broadcast_all,
         either,
         (*shown, zero, lowest, lowest_32),
+        constant="folds",
         notes="A division of integers by zero is left to TensorFlow, which reports it.",
     )
 

@@ -44,7 +44,7 @@ RULES: list[OpRule] = [
             Example((Arg(s, (3, 19), "unit" if d == "u8" else "finite"),), {"DstT": d}) for s in ANY for d in ANY if s != d
         ) + (Example((Arg("f32", (0, 3)),), {"DstT": "i64"}),
              Example((Arg("f32", (4, 33)),), {"DstT": "bf16"}), Example((Arg("f64", (4, 33)),), {"DstT": "f16"})),
-        attrs={"Truncate": ("false",)},
+        attrs={"Truncate": ("false",)}, constant="folds",
         notes="A float out of an integer's range gives what the CPU's vector conversion gives, as in TensorFlow, which "
         "differs in the last few elements of a tensor.",
     ),

@@ -127,7 +127,7 @@ _RULES: list[OpRule] = [
             Example((Arg("f32", (10, 7)), i32(1, 10), scalar_i32(0)), error="InvalidArgument"),
             Example((Arg("f32", (10, 7)), i32(-1, 1), scalar_i32(0)), error="InvalidArgument"),
         ),
-        cost="move", by_value=(2,),
+        cost="move", by_value=(2,), constant="folds",
     ),
     OpRule(
         "ResourceGather", {"dtype": ("f32", "f64"), "Tindices": INDEX}, _gather_shape, _gather, (),

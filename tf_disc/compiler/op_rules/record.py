@@ -131,6 +131,7 @@ class OpRule:
     by_length: tuple[int, ...] = ()
     weights: tuple[int, ...] = ()
     resources: tuple[int, ...] = ()
+    constant: str = "no"
     notes: str = ""
 
     def table_entry(self) -> dict[str, Any]:
@@ -144,6 +145,7 @@ class OpRule:
             "weights": list(self.weights),
             "resources": list(self.resources),
             "cost": self.cost,
+            "constant": self.constant,
         }
 
 

@@ -61,6 +61,7 @@ def _reduce(kind: str) -> OpRule:
         lambda c: _keep(c, c.b.reduce(kind, c[0], c.axes(1, len(c[0].dims)))),
         _examples("bool") if boolean else _examples(*NUMBERS),
         by_value=(1,),
+        constant="no" if boolean else "folds",
     )
 
 

@@ -262,12 +262,12 @@ _RULES: list[OpRule] = [
             Example((Arg("f32", (4, 6)), i32(5, 5)), error="InvalidArgument"),
             Example((Arg("f32", (4, 6)), i32(-1, -1)), error="InvalidArgument"),
         ),
-        cost="free", by_length=(1,),
+        cost="free", by_length=(1,), constant="folds",
     ),
     OpRule(
         "ExpandDims", {"T": ANY, "Tdim": INDEX}, _expand_shape, lambda c: c.b.reshape(c[0], _expand_shape(c)[0]),
         tuple(Example((Arg("f32", (2, 3)), scalar_i32(a))) for a in (0, 1, 2, -1, -3)),
-        cost="free", by_value=(1,),
+        cost="free", by_value=(1,), constant="folds",
     ),
     OpRule(
         "Squeeze", {"T": ANY}, _squeeze_shape, lambda c: c.b.reshape(c[0], _squeeze_shape(c)[0]),
@@ -277,7 +277,7 @@ _RULES: list[OpRule] = [
             Example((Arg("f32", (1, 2, 1, 3)),), {"axis": ()}), Example((Arg("i64", (1, 1)),), {"axis": ()}),
             Example((Arg("f32", (5, 0)),), {"axis": ()}),
         ),
-        cost="free",
+        cost="free", constant="folds",
     ),
     OpRule(
         "Transpose", {"T": ANY, "Tperm": INDEX}, lambda c: [tuple(c[0].dims[p] for p in _perm(c))],
@@ -319,13 +319,13 @@ _RULES: list[OpRule] = [
            lambda c: c.b.sizes([c[0].tensor.num_elements], c.attr("out_type", "i32"), rank=0),
            (Example((Arg("f32", (3, 5)),)),), cost="shape"),
     OpRule("Rank", {}, lambda c: [()], lambda c: c.b.scalar(len(c[0].dims), "i32"),
-           (Example((Arg("f32", (3, 5)),)), Example((Arg("f32", ()),))), cost="shape"),
+           (Example((Arg("f32", (3, 5)),)), Example((Arg("f32", ()),))), cost="shape", constant="always"),
     OpRule(
         "Range", {"Tidx": INDEX}, lambda c: [(_range_size(c)[1],)], _range,
         tuple(Example((scalar_i32(a), scalar_i32(b), scalar_i32(s)))
             for a, b, s in ((0, 7, 1), (3, 17, 4), (9, 0, -2), (5, 5, 1)))
         + (Example((scalar_i32(3), scalar_i32(0), scalar_i32(1)), error="InvalidArgument"),),
-        cost="shape",
+        cost="shape", constant="folds",
     ),
     OpRule(
         "Tile", {"T": ANY, "Tmultiples": INDEX}, _tile_shape, _tile,
@@ -372,7 +372,7 @@ _RULES: list[OpRule] = [
         "InvertPermutation", {"T": INDEX}, same_as_first, _inverse,
         (Example((i32(2, 0, 1, 3),)), Example((i32(),)), Example((Arg("i64", (3,), values=(1, 2, 0)),)),
          Example((i32(0, 0),), error="InvalidArgument")),
-        cost="shape", by_value=(0,), notes="Of a constant.",
+        cost="shape", by_value=(0,), constant="folds", notes="Of a constant.",
     ),
     _same("EnsureShape", _ensured,
           (Example((Arg("f32", (2, 3)),), {"shape": [None, 3]}), Example((Arg("i32", (0,)),), {"shape": [None]}),

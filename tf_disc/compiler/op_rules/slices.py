@@ -295,7 +295,7 @@ _RULES: list[OpRule] = [
                 ((), (), (), {}),
             )
         ) + (Example((Arg("f32", (4,)), i32(4), i32(5), i32(1)), {"shrink_axis_mask": 1}, error="InvalidArgument"),),
-        cost="shape", by_value=(3,), by_length=(1, 2),
+        cost="shape", by_value=(3,), by_length=(1, 2), constant="folds",
     ),
     OpRule(
         "Slice", {"T": ANY, "Index": INDEX}, lambda c: [tuple(_slice_parts(c)[1])], _slice,
@@ -303,7 +303,7 @@ _RULES: list[OpRule] = [
             Example((Arg("f32", (4, 5)), i32(1, 2), i32(2, 3))), Example((Arg("f32", (4, 5)), i32(1, 0), i32(-1, 0))),
             Example((Arg("f32", (4, 5)), i32(1, 2), i32(2, 9)), error="InvalidArgument"),
         ),
-        cost="move", by_length=(1, 2),
+        cost="move", by_length=(1, 2), constant="folds",
     ),
     OpRule(
         "Split", {"T": ANY}, _split_shape, _split,
@@ -331,7 +331,7 @@ _RULES: list[OpRule] = [
             for d, s, a in (("f32", (2, 3), 0), ("f32", (2, 3), 1), ("f32", (2, 3), -1), ("i32", (), 0),
                 ("f32", (0, 2), 1), ("f32", (5, 33), 1))
         ),
-        cost="shape",
+        cost="shape", constant="folds",
     ),
     OpRule(
         "ConcatV2", {"T": ANY, "Tidx": INDEX}, _concat_shape, _concat,
@@ -348,7 +348,7 @@ _RULES: list[OpRule] = [
                 error="InvalidArgument",
             ),
         ),
-        cost="shape", by_value=(-1,),
+        cost="shape", by_value=(-1,), constant="folds",
     ),
     OpRule(
         "SplitV", {"T": ANY, "Tlen": INDEX}, _split_v_shape, _split_v,
