@@ -8,7 +8,10 @@ from tf_disc.compiler.op_rules.record import Arg, Dims, Example, OpRule, RuleCon
 
 #: What TensorFlow multiplies. Integers wrap around.
 TYPES = (*FLOATING, "i32", "i64")
-_V3 = tuple(t for t in TYPES if t != "f16")
+_BATCH_TYPES = (*TYPES, "i16")
+#: The third form also multiplies bytes, into i32 or bf16. It has no f16.
+_V3_RESULTS = tuple(t for t in _BATCH_TYPES if t != "f16")
+_V3_OPERANDS = (*_V3_RESULTS, "i8", "u8")
 
 
 def _matmul_shape(c: RuleContext) -> list[Dims]:
@@ -32,17 +35,18 @@ def _batch_shape(c: RuleContext) -> list[Dims]:
 
 
 def _batch_matmul(c: RuleContext) -> Value:
+    out = c.attr("Tout", c[0].dtype)
+    # The low bits of an i32 product are the i16 one; bytes are exact in bf16.
+    wide = "i32" if out == "i16" else out
     batch = _batch_shape(c)[0][:-2]
-    a = c.b.broadcast(c[0], (*batch, *c[0].dims[-2:]))
-    b = c.b.broadcast(c[1], (*batch, *c[1].dims[-2:]))
-    return c.b.matmul(a, b, c.attr("adj_x", False), c.attr("adj_y", False))
-
-
-def _batch_matmul_v3(c: RuleContext) -> Value:
-    out = c.attr("Tout", "")
-    if c[0].dtype != out or c[1].dtype != out:
-        raise c.unsupported(f"a product of {c[0].dtype} and {c[1].dtype} in {out}")
-    return _batch_matmul(c)
+    a, b = (
+        c.b.broadcast(
+            v if v.dtype == wide else c.b.elementwise("cast", v, dtype=wide), (*batch, *v.dims[-2:])
+        )
+        for v in c.inputs
+    )
+    result = c.b.matmul(a, b, c.attr("adj_x", False), c.attr("adj_y", False))
+    return result if out == wide else c.b.elementwise("cast", result, dtype=out)
 
 
 def _same_batch_shape(c: RuleContext) -> list[Dims]:
@@ -84,8 +88,9 @@ _MATMUL = (
     *(
         _matrices(t, s, ta, tb)
         for t in TYPES[1:]
-        for s in ((3, 0, 2), (65, 17, 33), (5, 3, 1))
-        for ta, tb in _FLAGS
+        for s, (ta, tb) in zip(
+            ((3, 0, 2), (5, 3, 1), (65, 17, 33), (33, 65, 17)), _FLAGS, strict=True
+        )
     ),
     # TensorFlow's own gradients say so, for the sake of another device.
     Example(
@@ -113,14 +118,13 @@ _SAME = (
     *(_batches("f32", s, ta, tb) for s in _BATCHES for ta, tb in _FLAGS),
     *(
         _batches(t, s, ta, tb)
-        for t in TYPES[1:]
-        for s in (_BATCHES[0], _BATCHES[4], _BATCHES[5])
-        for ta, tb in _FLAGS
+        for t in _BATCH_TYPES[1:]
+        for s, (ta, tb) in zip((_BATCHES[0], _BATCHES[4], _BATCHES[5]), _FLAGS[1:], strict=True)
     ),
 )
 _BROADCAST = (
     *(_batches("f32", s, ta, tb) for s in _BROADCASTS for ta, tb in _FLAGS),
-    *(_batches(t, _BROADCASTS[0], False, True) for t in TYPES[1:]),
+    *(_batches(t, _BROADCASTS[0], False, True) for t in _BATCH_TYPES[1:]),
     Example((Arg("f32", (2, 3, 4)), Arg("f32", (3, 4, 5))), error="InvalidArgument"),
 )
 _NOT_BROADCAST = (
@@ -128,22 +132,38 @@ _NOT_BROADCAST = (
     Example((Arg("f32", (3, 4)), Arg("f32", (3, 4, 5))), error="InvalidArgument"),
 )
 
+_V3 = (
+    *(
+        Example(e.args, {**e.attrs, "Tout": e.args[0].dtype})
+        for e in (*_SAME[:4], *_SAME[28:], *_BROADCAST)
+        if not e.error and e.args[0].dtype in _V3_RESULTS
+    ),
+    *(
+        Example((Arg(a, (2, 3, 40)), Arg(b, (40, 5), "finite")), {"Tout": out})
+        for a, b, out in (
+            ("i8", "i8", "i32"), ("u8", "i8", "i32"), ("i8", "u8", "i32"), ("u8", "u8", "i32"),
+        )
+    ),
+    # Small numbers: TensorFlow rounds its sums to bf16, too.
+    *(
+        Example((Arg(a, (2, 3, 17), "finite", high=high), Arg("bf16", (17, 5), "finite")), {"Tout": "bf16"})
+        for a, high in (("i8", 4), ("u8", 4))
+    ),
+    Example((Arg("bf16", (2, 3, 17), "finite"), Arg("u8", (17, 5), high=4)), {"Tout": "bf16"}),
+)  # fmt: skip
+
 RULES: list[OpRule] = [
     OpRule(
         "MatMul", {"T": TYPES}, _matmul_shape, _matmul, _MATMUL, cost="heavy", weights=(1,),
         notes="Weights are packed where they are f32.",
     ),
-    OpRule("BatchMatMulV2", {"T": TYPES}, _batch_shape, _batch_matmul, (*_SAME, *_BROADCAST), cost="heavy"),
-    OpRule("BatchMatMul", {"T": TYPES}, _same_batch_shape, _batch_matmul, (*_SAME, *_NOT_BROADCAST), cost="heavy"),
+    OpRule("BatchMatMulV2", {"T": _BATCH_TYPES}, _batch_shape, _batch_matmul, (*_SAME, *_BROADCAST), cost="heavy"),
     OpRule(
-        "BatchMatMulV3", {"Ta": _V3, "Tb": _V3, "Tout": _V3}, _batch_shape, _batch_matmul_v3,
-        (
-            *(
-                Example(e.args, {**e.attrs, "Tout": e.args[0].dtype})
-                for e in (*_SAME[:4], *_SAME[28:], *_BROADCAST)
-                if not e.error
-            ),
-        ),
-        cost="heavy",
+        "BatchMatMul", {"T": TYPES}, _same_batch_shape, _batch_matmul,
+        (*(e for e in _SAME if e.args[0].dtype != "i16"), *_NOT_BROADCAST), cost="heavy",
+    ),
+    OpRule(
+        "BatchMatMulV3", {"Ta": _V3_OPERANDS, "Tb": _V3_OPERANDS, "Tout": _V3_RESULTS}, _batch_shape, _batch_matmul,
+        _V3, cost="heavy",
     ),
 ]  # fmt: skip
