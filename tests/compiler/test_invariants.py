@@ -55,7 +55,7 @@ def test_imports_are_of_llvmlite_and_the_compiler_alone(path: Path) -> None:
             assert not outside or name in ("tf_disc.fingerprint", "tf_disc.version"), name
 
 
-ATTRS_OF_TYPE = re.compile(r"^(T\w*|[SD]\w*T|dtype|out_type|output_type|index_type|Index)$")
+ATTRS_OF_TYPE = re.compile(r"^(T\w*|U|[SD]\w*T|dtype|out_type|output_type|index_type|Index)$")
 
 
 @pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
