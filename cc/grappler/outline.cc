@@ -374,6 +374,7 @@ class Outliner {
     auto* const_operands = attrs["const_operands"].mutable_list();
     auto* length_operands = attrs["length_operands"].mutable_list();
     auto* weight_operands = attrs["weight_operands"].mutable_list();
+    auto* constant_weights = attrs["constant_weights"].mutable_list();
     for (size_t i = 0; i < inputs_.size(); ++i) {
       const TensorRef input = inputs_[i];
       const int64_t number = static_cast<int64_t>(i);
@@ -387,6 +388,7 @@ class Outliner {
       if (AskedFor(input, &OpRule::weights, true) &&
           context_.weights.IsWeight(input)) {
         weight_operands->add_i(number);
+        if (context_.weights.IsConstant(input)) constant_weights->add_i(number);
       }
       const std::string& name = graph_.node(input.node).name();
       launch.add_input(input.port == 0 ? name

@@ -30,14 +30,21 @@ WeightFinder::WeightFinder(const GraphIndex& graph,
   }
 }
 
-bool WeightFinder::IsWeight(TensorRef tensor) const {
-  if (has_inplace_ops_) return false;
+bool WeightFinder::IsConstant(TensorRef tensor) const {
+  const int source = Source(tensor);
+  return source >= 0 && graph_.node(source).op() == "Const";
+}
+
+int WeightFinder::Source(TensorRef tensor) const {
+  if (has_inplace_ops_) return -1;
   while (true) {
     const tensorflow::NodeDef& node = graph_.node(tensor.node);
-    if (fed_.contains(node.name())) return false;
-    if (node.op() == "Const" || node.op() == "ReadVariableOp") return true;
+    if (fed_.contains(node.name())) return -1;
+    if (node.op() == "Const" || node.op() == "ReadVariableOp") {
+      return tensor.node;
+    }
     if (!HandsOnItsInput(node.op()) || graph_.operands(tensor.node).empty()) {
-      return false;
+      return -1;
     }
     tensor = graph_.operands(tensor.node)[0];
   }

@@ -20,9 +20,14 @@ class WeightFinder {
   // A Const, or what a ReadVariableOp gives; never an argument, a fed value, a
   // Placeholder or a reference variable. Ops that hand on their input's buffer
   // are looked through.
-  bool IsWeight(TensorRef tensor) const;
+  bool IsWeight(TensorRef tensor) const { return Source(tensor) >= 0; }
+  // A weight that is a Const: no call ever has another.
+  bool IsConstant(TensorRef tensor) const;
 
  private:
+  // The node that a weight comes from; -1 if it is no weight.
+  int Source(TensorRef tensor) const;
+
   const GraphIndex& graph_;
   const absl::flat_hash_set<std::string>& fed_;
   // An Inplace* op writes into a buffer that it did not make. Which variable

@@ -133,13 +133,14 @@ class DiscLaunchKernel : public AsyncOpKernel {
 
   absl::Status ReadRules(OpKernelConstruction* context) {
     std::vector<tensorflow::DataType> types;
-    std::vector<int32_t> consts, lengths, weights;
+    std::vector<int32_t> consts, lengths, weights, constants;
     std::vector<tensorflow::PartialTensorShape> shapes;
     std::string options_text, artifact;
     TF_RETURN_IF_ERROR(context->GetAttr("Tin", &types));
     TF_RETURN_IF_ERROR(context->GetAttr("const_operands", &consts));
     TF_RETURN_IF_ERROR(context->GetAttr("length_operands", &lengths));
     TF_RETURN_IF_ERROR(context->GetAttr("weight_operands", &weights));
+    TF_RETURN_IF_ERROR(context->GetAttr("constant_weights", &constants));
     TF_RETURN_IF_ERROR(context->GetAttr("input_shapes", &shapes));
     TF_RETURN_IF_ERROR(context->GetAttr("options", &options_text));
     TF_RETURN_IF_ERROR(context->GetAttr("artifact", &artifact));
@@ -147,6 +148,15 @@ class DiscLaunchKernel : public AsyncOpKernel {
         SignatureRules::Make(types, consts, lengths, weights, shapes);
     if (!rules.ok()) return rules.status();
     rules_ = *std::move(rules);
+    is_constant_.assign(types.size(), false);
+    for (int32_t i : constants) {
+      if (i < 0 || i >= rules_->size()) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("attribute constant_weights names input ", i, " of ",
+                         rules_->size()));
+      }
+      is_constant_[i] = true;
+    }
     absl::StatusOr<OptionMap> options = ParseOptions(options_text);
     if (!options.ok()) return options.status();
     const std::string& mode = (*options)["mode"];
@@ -290,6 +300,7 @@ class DiscLaunchKernel : public AsyncOpKernel {
       inputs[k].is_cacheable_weight =
           rules_->kind(static_cast<int>(k)) == InputKind::kWeight &&
           OwnsMemory(tensor);
+      inputs[k].is_constant = is_constant_[k];
     }
     const Executable& executable = *signature->record->variant(i);
     if (timing->way() == Way::kFunction) return CheckGuards(executable, inputs);
@@ -495,6 +506,7 @@ class DiscLaunchKernel : public AsyncOpKernel {
   std::string unusable_;  // why no kernel can ever run here
   absl::StatusOr<SignatureRules> rules_ =
       absl::FailedPreconditionError("not read");
+  std::vector<bool> is_constant_;  // by input: a weight that is a Const
   Mode mode_ = Mode::kAsync;
   std::string precision_ = "f32";
   bool never_slower_ = false;

@@ -48,6 +48,7 @@ REGISTER_OP("DiscLaunch")
     .Attr("const_operands: list(int) = []")
     .Attr("length_operands: list(int) = []")
     .Attr("weight_operands: list(int) = []")
+    .Attr("constant_weights: list(int) = []")
     .Attr("input_shapes: list(shape) = []")
     .Attr("output_shapes: list(shape) = []")
     .Attr("options: string = ''")
@@ -64,6 +65,7 @@ cluster_id: The function's name, `cluster_` and 16 hex digits of its content.
 const_operands: Inputs whose value is part of the signature.
 length_operands: Integer inputs whose sizes are part of it.
 weight_operands: Inputs that hold weights; their shape is part of it.
+constant_weights: Those of them that are Consts.
 input_shapes: What was known of the inputs' shapes.
 output_shapes: What was known of the outputs' shapes.
 options: `name=value` pairs joined by `;`.

@@ -53,6 +53,18 @@ class FunctionTest(tf.test.TestCase):
 
         assert_compiled(fn, tf.constant(normal(9, 40)), rtol=1e-4)
 
+    def test_a_const_weight_is_packed_at_the_first_call(self):
+        weight = normal(64, 48)
+        variable = tf.Variable(weight)
+        x = tf.constant(normal(9, 64))
+        packs = []
+        for value in (lambda: tf.constant(weight), lambda: variable):
+            fn = tf.function(lambda x, value=value: tf.nn.gelu(tf.matmul(x, value())) * 1.75)
+            before = tf_disc.report().as_dict()["weights"]["packs"]
+            fn(x)
+            packs.append(tf_disc.report().as_dict()["weights"]["packs"] - before)
+        self.assertEqual(packs, [1, 0])
+
     def test_gradient(self):
         weight = tf.Variable(normal(12, 8))
 

@@ -170,6 +170,7 @@ def test_small_consts_are_copied_and_large_ones_stay_outside():
     (launch,) = launches(graph)
     assert list(launch.input) == ["x", "weight"]
     assert list(launch.attr["weight_operands"].list.i) == [1]
+    assert list(launch.attr["constant_weights"].list.i) == [1]
     assert ops_in(graph, launch)["Const"] == 2
     # Nothing uses the copied ones any more.
     assert names(graph) == {"x", "weight", "out", launch.name}
@@ -227,6 +228,7 @@ def test_what_a_variable_holds_is_a_weight(identity):
     by_name = dict(zip(launch.input, shapes(launch, "input_shapes"), strict=True))
     assert by_name == {"x": (-1, 8), "w_read": (8, 4)}
     assert list(launch.attr["weight_operands"].list.i) == [list(launch.input).index("w_read")]
+    assert list(launch.attr["constant_weights"].list.i) == []
 
 
 def test_no_weights_where_the_graph_writes_in_place():

@@ -132,10 +132,11 @@ def test_bad_options_leave_tensorflow(worker, cluster_id, statistics, options):
     assert reason.startswith("the node is malformed: ")
 
 
-def test_an_attribute_out_of_range_leaves_tensorflow(worker, cluster_id, statistics):
-    check(launch(cluster_id, weight_operands=[2]), 3)
+@pytest.mark.parametrize("attribute", ["weight_operands", "constant_weights"])
+def test_an_attribute_out_of_range_leaves_tensorflow(worker, cluster_id, statistics, attribute):
+    check(launch(cluster_id, **{attribute: [2]}), 3)
     assert statistics().reasons(cluster_id) == {
-        "the node is malformed: attribute weight_operands names input 2 of 2": 1
+        f"the node is malformed: attribute {attribute} names input 2 of 2": 1
     }
 
 
