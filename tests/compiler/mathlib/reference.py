@@ -66,7 +66,8 @@ REFERENCES: dict[str, Reference] = {
     ),
     "erfc": Reference(
         lambda x: np.vectorize(math.erfc, otypes=[np.float64])(x),
-        ((NAN, NAN), (INF, 0.0), (-INF, 2.0), (0.0, 1.0), (-0.0, 1.0), (9.4, 0.0), (-9.0, 2.0)),
+        ((NAN, NAN), (INF, 0.0), (-INF, 2.0), (0.0, 1.0), (-0.0, 1.0), (-9.0, 2.0)),
+        single=((9.4, 0.0),),
     ),
     "sqrt": Reference(np.sqrt, (*_ODD, (INF, INF), (-INF, NAN), (-1.0, NAN), (4.0, 2.0))),
     "rsqrt": Reference(

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.compiler.mathlib.compiled import kernel
-from tests.compiler.mathlib.reference import REFERENCES
+from tests.compiler.mathlib.reference import REFERENCES, TRIGONOMETRIC_LIMIT
 from tests.compiler.mathlib.ulp import wrong
 from tf_disc.compiler.codegen import mathlib
 
 DOUBLE = [name for name, record in mathlib.FUNCTIONS.items() if "f64" in record.max_ulp]
 UNARY = [name for name in DOUBLE if mathlib.FUNCTIONS[name].arity == 1]
+# numpy has these not of long double.
+BY_MPMATH = ("erf", "erfc")
 
 
 def samples(count: int) -> np.ndarray:
-    """Normal numbers: all magnitudes, where models compute, about 1, where exp overflows, large."""
+    """Normal numbers: all magnitudes, where models compute, where erfc and where exp end, about 1."""
     generator = np.random.default_rng(5)
 
     def signs() -> np.ndarray:
@@ -28,29 +31,82 @@ def samples(count: int) -> np.ndarray:
             signs() * np.exp2(generator.uniform(-1022.0, 1023.99, count)),
             signs() * np.exp2(generator.uniform(-60.0, 10.0, count)),
             generator.normal(0.0, 3.0, count),
+            generator.uniform(-30.0, 30.0, count),
             generator.uniform(-750.0, 750.0, count),
             1.0 + signs() * np.exp2(generator.uniform(-52.0, 0.0, count)),
         ]
     )
 
 
+def long_doubles(numbers: list[Any]) -> np.ndarray:
+    """mpmath's numbers, to 25 digits."""
+    import mpmath
+
+    return np.array([np.longdouble(mpmath.nstr(number, 25)) for number in numbers])
+
+
+def assert_close(name: str, x: np.ndarray, result: np.ndarray, exact: np.ndarray) -> None:
+    bad = wrong(result, exact, mathlib.FUNCTIONS[name].max_ulp["f64"])
+    shown = [(x[i], result[i], exact[i]) for i in np.flatnonzero(bad)[:5]]
+    assert not bad.any(), f"{name}: {bad.sum()} wrong; operand, result, exact: {shown}"
+
+
 def exact_unary(name: str, x: np.ndarray) -> np.ndarray:
-    if name == "erf":
-        mpmath = pytest.importorskip("mpmath", reason="numpy has no long double erf")
-        text = [mpmath.nstr(mpmath.erf(mpmath.mpf(float(value))), 25) for value in x]
-        return np.array([np.longdouble(number) for number in text])
+    if name in BY_MPMATH:
+        mpmath = pytest.importorskip("mpmath", reason=f"numpy has no long double {name}")
+        # Beyond 30, where mpmath gives up, nothing changes but what double calls zero.
+        return long_doubles([getattr(mpmath, name)(float(value)) for value in x.clip(-30.0, 30.0)])
     with np.errstate(all="ignore"):
         return REFERENCES[name].exact(x.astype(np.longdouble))
 
 
 @pytest.mark.parametrize("name", UNARY)
 def test_unary(name: str) -> None:
-    x = samples(2_000 if name == "erf" else 200_000)
-    x = x[np.abs(x) >= np.finfo(np.float64).tiny]
-    result, exact = kernel(name, "f64", 8)(x), exact_unary(name, x)
-    bad = wrong(result, exact, mathlib.FUNCTIONS[name].max_ulp["f64"])
-    shown = [(x[i], result[i], exact[i]) for i in np.flatnonzero(bad)[:5]]
-    assert not bad.any(), f"{name}: {bad.sum()} wrong; operand, result, exact: {shown}"
+    reference = REFERENCES[name]
+    x = samples(2_000 if name in BY_MPMATH else 200_000)
+    x = x[(np.abs(x) >= np.finfo(np.float64).tiny) & (x >= reference.low) & (x <= reference.high)]
+    assert_close(name, x, kernel(name, "f64", 8)(x), exact_unary(name, x))
+
+
+def near_multiples_of_half_pi() -> np.ndarray:
+    """The doubles below 2^40 that come nearest to a multiple of pi/2, by binade: numerators of the
+    convergents of (pi/2) / 2^e (Kahan 1983, "Minimizing q*m - n")."""
+    mpmath = pytest.importorskip("mpmath", reason="needs pi to 60 digits")
+    found = []
+    with mpmath.workdps(60):
+        for exponent in range(-53, -12):
+            rest = mpmath.pi / 2 / mpmath.mpf(2) ** exponent
+            before, last = 0, 1
+            while last < 2**53:
+                whole = int(mpmath.floor(rest))
+                rest = 1 / (rest - whole)
+                before, last = last, whole * last + before
+                if last < 2**53:
+                    found.append(math.ldexp(last, exponent))
+    return np.array([x for x in found if x >= 0.5])
+
+
+@pytest.mark.parametrize("name", ["sin", "cos", "tan"])
+def test_next_to_the_zeros_and_poles(name: str) -> None:
+    mpmath = pytest.importorskip("mpmath", reason="needs pi to 60 digits")
+    x = near_multiples_of_half_pi()
+    with mpmath.workdps(60):
+        exact = long_doubles([getattr(mpmath, name)(float(value)) for value in x])
+        assert min(abs(mpmath.cos(float(value))) for value in x) < 2.0**-55
+    assert_close(name, x, kernel(name, "f64", 8)(x), exact)
+
+
+@pytest.mark.parametrize("name", ["sin", "cos", "tan"])
+def test_to_the_end_of_the_reduction(name: str) -> None:
+    x = np.random.default_rng(4).uniform(-TRIGONOMETRIC_LIMIT, TRIGONOMETRIC_LIMIT, 200_000)
+    assert_close(name, x, kernel(name, "f64", 8)(x), exact_unary(name, x))
+
+
+@pytest.mark.parametrize("name", ["asin", "acos", "atanh", "acosh"])
+def test_over_the_domain(name: str) -> None:
+    low, high = (1.0, 20.0) if name == "acosh" else (-1.0, 1.0)
+    x = np.random.default_rng(6).uniform(low, high, 200_000)
+    assert_close(name, x, kernel(name, "f64", 8)(x), exact_unary(name, x))
 
 
 @pytest.mark.parametrize("spread", [708.0, 30.0, 1.0, 1e-3, 1e-9])
@@ -106,6 +162,22 @@ def test_every_width_gives_the_same_bits(name: str, lanes: int) -> None:
         ("log", 1e-310, -math.inf),
         ("tanh", 25.0, 1.0),
         ("erf", 6.0, 1.0),
+        ("erfc", 26.54, 2.645558174468511e-308),
+        ("erfc", 26.6, 0.0),
+        ("erfc", 26.7, 0.0),
+        ("erfc", 1e300, 0.0),
+        ("erfc", -6.0, 2.0),
+        ("sinh", 710.4758600739439, 1.797693134862174e308),
+        ("sinh", 710.475860073944, math.inf),
+        ("sinh", -711.0, -math.inf),
+        ("sinh", 1e-300, 1e-300),
+        ("cosh", -710.4758600739439, 1.797693134862174e308),
+        ("cosh", 710.475860073944, math.inf),
+        ("asinh", 1.7e308, 710.4199840737882),
+        ("acosh", 1.7e308, 710.4199840737882),
+        ("asinh", -1e-300, -1e-300),
+        ("atanh", 0.9999999999999999, 18.714973875118524),
+        ("tan", 1e-300, 1e-300),
     ],
 )
 def test_ends_of_the_range(name: str, operand: float, expected: float) -> None:

@@ -19,7 +19,7 @@ from tf_disc.compiler.ir.types import FLOATS, ITEM_BYTES, SHORT_FLOATS, UNSIGNED
 
 #: Functions of which the vector code is mathlib's.
 MATH = frozenset(mathlib.FUNCTIONS)
-#: sin, cos and tan hold their error bound up to here; beyond, TensorFlow computes the call.
+#: sin, cos and tan hold their error bound up to here, in f32 and f64; beyond, TensorFlow computes the call.
 TRIGONOMETRIC_LIMIT = 2.0**40
 #: A quotient up to here is exact in f64; the remainder of a larger one is TensorFlow's.
 QUOTIENT_LIMIT = 2.0**52

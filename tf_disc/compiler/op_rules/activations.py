@@ -13,8 +13,6 @@ from tf_disc.compiler.op_rules.arithmetic import unary
 from tf_disc.compiler.op_rules.dtypes import ANY, FLOATING, NUMBERS
 from tf_disc.compiler.op_rules.record import Arg, Dims, Example, OpRule, RuleContext, same_as_first
 
-#: mathlib has no f64 form of these yet.
-NO_DOUBLE = ("f32", "f16", "bf16")
 #: Klambauer et al. 2017, "Self-Normalizing Neural Networks".
 SELU_SCALE = 1.0507009873554804934193349852946
 SELU_SCALE_ALPHA = 1.7580993408473768599402175208123
@@ -111,19 +109,11 @@ COMPOSED: dict[str, Callable[[RuleContext, Value], Value]] = {
 }  # fmt: skip
 
 
-#: No f64 code.
-_NO_DOUBLE_OPS = frozenset(
-    ("Sin", "Cos", "Tan", "Asin", "Acos", "Atan", "Sinh", "Cosh", "Asinh", "Acosh", "Atanh")
-)
-
-
 def _composition(c: RuleContext) -> Value:
     value = c[0]
     for name in c.attr("op_names"):
         if name not in COMPOSED:
             raise c.unsupported(f"no rule for {name} inside a composition")
-        if value.dtype == "f64" and name in _NO_DOUBLE_OPS:  # fmt: skip
-            raise c.unsupported(f"{name} of f64 inside a composition")
         value = COMPOSED[name](c, value)
     return value
 
@@ -159,18 +149,18 @@ RULES: list[OpRule] = [
         examples.unary(("f32", "f16", "bf16")) + examples.unary(("f64",), "finite"),
         notes="In f64 an infinity gives 1 or -1, where TensorFlow's vector code gives NaN.",
     ),
-    unary("Erfc", "erfc", NO_DOUBLE),
-    unary("Sin", "sin", NO_DOUBLE, "finite"),
-    unary("Cos", "cos", NO_DOUBLE, "finite"),
-    unary("Tan", "tan", NO_DOUBLE, "finite"),
-    unary("Asin", "asin", NO_DOUBLE),
-    unary("Acos", "acos", NO_DOUBLE),
-    unary("Atan", "atan", NO_DOUBLE),
-    unary("Sinh", "sinh", NO_DOUBLE),
-    unary("Cosh", "cosh", NO_DOUBLE),
-    unary("Asinh", "asinh", NO_DOUBLE),
-    unary("Acosh", "acosh", NO_DOUBLE),
-    unary("Atanh", "atanh", NO_DOUBLE),
+    unary("Erfc", "erfc", FLOATING),
+    unary("Sin", "sin", FLOATING, "finite"),
+    unary("Cos", "cos", FLOATING, "finite"),
+    unary("Tan", "tan", FLOATING, "finite"),
+    unary("Asin", "asin", FLOATING),
+    unary("Acos", "acos", FLOATING),
+    unary("Atan", "atan", FLOATING),
+    unary("Sinh", "sinh", FLOATING),
+    unary("Cosh", "cosh", FLOATING),
+    unary("Asinh", "asinh", FLOATING),
+    unary("Acosh", "acosh", FLOATING),
+    unary("Atanh", "atanh", FLOATING),
     unary("Softplus", lambda c: softplus(c, c[0]), FLOATING),
     unary("Softsign", lambda c: softsign(c, c[0]), FLOATING),
     unary("Relu", lambda c: relu(c, c[0]), NUMBERS),
@@ -200,7 +190,8 @@ RULES: list[OpRule] = [
             Example((Arg("f32", shape, "finite"),), {"op_names": names})
             for shape in ((3, 37), (0, 3))
             for names in (("Relu", "Log1p"), ("Abs", "Sqrt"), ("Neg", "Exp", "Tanh"), ("Sin", "Square"), ("Elu", "Floor"))
-        ),
+        )
+        + (Example((Arg("f64", (3, 37), "finite"),), {"op_names": ("Sin", "Atan", "Square")}),),
         notes=f"Of {', '.join(sorted(COMPOSED))}.",
     ),
     *(

@@ -231,6 +231,16 @@ FITS: dict[str, Fit] = {
         lambda q: (1 - q) / 4 / _erfcx(2 * (1 + q) / (1 - q)),
         points=600,
     ),
+    # The same in double: w P(1 - 8 w), w = 1 / (x + 4), for x in [0, 27].
+    "erfc_whole_double": Fit(
+        lambda q: _erfcx(4 * (1 + q) / (1 - q)) * 8 / (1 - q),
+        mp.mpf(-1),
+        mp.mpf(23) / 31,
+        22,
+        lambda q: (1 - q) / 8 / _erfcx(4 * (1 + q) / (1 - q)),
+        bits=53,
+        points=400,
+    ),
     # sin(r) = r + r^3 P(r^2), relative to sin(r); likewise tan. cos(r) = 1 + r^2 P(r^2).
     "sin": Fit(
         _even(lambda r: (mp.sin(r) - r) / r**3, -mp.mpf(1) / 6),
@@ -252,6 +262,25 @@ FITS: dict[str, Fit] = {
         _QUARTER,
         5,
         _even(lambda r: r**3 / mp.tan(r), mp.mpf(0)),
+    ),
+    # The same for double, where tan is a quotient of the two.
+    "sin_double": Fit(
+        _even(lambda r: (mp.sin(r) - r) / r**3, -mp.mpf(1) / 6),
+        mp.mpf(0),
+        _QUARTER,
+        5,
+        _even(lambda r: r**3 / mp.sin(r), mp.mpf(0)),
+        bits=53,
+        points=400,
+    ),
+    "cos_double": Fit(
+        _even(lambda r: (mp.cos(r) - 1) / r**2, -mp.mpf("0.5")),
+        mp.mpf(0),
+        _QUARTER,
+        6,
+        _even(lambda r: r**2 / mp.cos(r), mp.mpf(0)),
+        bits=53,
+        points=400,
     ),
     # log2(1 + f) = f P(f) in double, for pow; relative.
     "log2": Fit(
@@ -284,6 +313,24 @@ FITS: dict[str, Fit] = {
         mp.mpf("1.0001"),
         7,
         _even(lambda x: x**3 / mp.atan(x), mp.mpf(0)),
+    ),
+    "asin_double": Fit(
+        _even(lambda x: (mp.asin(x) - x) / x**3, mp.mpf(1) / 6),
+        mp.mpf(0),
+        mp.mpf("0.2501"),
+        11,
+        _even(lambda x: x**3 / mp.asin(x), mp.mpf(0)),
+        bits=53,
+        points=400,
+    ),
+    "atan_double": Fit(
+        _even(lambda x: (mp.atan(x) - x) / x**3, -_THIRD),
+        mp.mpf(0),
+        mp.mpf("1.0001"),
+        19,
+        _even(lambda x: x**3 / mp.atan(x), mp.mpf(0)),
+        bits=53,
+        points=400,
     ),
     # log(1 + f) = f + f^2 P(f) for 1 + f in [2/3, 4/3); relative to log(1 + f).
     "log": Fit(

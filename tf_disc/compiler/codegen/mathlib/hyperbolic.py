@@ -14,10 +14,12 @@ from tf_disc.compiler.codegen.mathlib.record import MathFunction
 # From here on tanh rounds to 1.
 _TANH_LIMIT = 9.011
 _TANH_LIMIT_DOUBLE = 19.07
-# A little above the last float whose sinh and cosh are finite.
+# A little above the last number whose sinh and cosh are finite.
 _FINITE_LIMIT = 89.6
+_FINITE_LIMIT_DOUBLE = 710.6
 # From here on asinh(x) and acosh(x) are log(2 x) to within the last place.
 _BIG = 2.0**13
+_BIG_DOUBLE = 2.0**28
 
 
 def tanh(lanes: Lanes, x: ir.Value) -> ir.Value:
@@ -31,7 +33,8 @@ def tanh(lanes: Lanes, x: ir.Value) -> ir.Value:
 
 def _quarter(lanes: Lanes, x: ir.Value) -> tuple[ir.Value, ir.Value]:
     """(q, 4 q + 1) for q = expm1(|x|) / 4, which is finite as far as sinh and cosh are."""
-    held = lanes.at_most(lanes.abs(x), _FINITE_LIMIT)
+    limit = _FINITE_LIMIT_DOUBLE if lanes.is_double else _FINITE_LIMIT
+    held = lanes.at_most(lanes.abs(x), limit)
     q = scaled_expm1(lanes, held, 1.0, down=2)
     return q, lanes.fma(q, lanes.const(4.0), lanes.const(1.0))
 
@@ -54,7 +57,7 @@ def cosh(lanes: Lanes, x: ir.Value) -> ir.Value:
 
 def _log_of_double(lanes: Lanes, x: ir.Value, magnitude: ir.Value, less_one: ir.Value) -> ir.Value:
     """log(1 + less_one), or log(2 magnitude) where that is big; x where it is inf or NaN."""
-    big = lanes.less(lanes.const(_BIG), magnitude)
+    big = lanes.less(lanes.const(_BIG_DOUBLE if lanes.is_double else _BIG), magnitude)
     operand = lanes.select(big, lanes.sub(magnitude, lanes.const(1.0)), less_one)
     added = lanes.select(big, lanes.const(math.log(2.0)), lanes.const(0.0))
     value = lanes.add(log1p_unchecked(lanes, operand), added)
@@ -105,7 +108,7 @@ FUNCTIONS = (
     MathFunction(
         name="sinh",
         arity=1,
-        max_ulp={"f32": 3.0},
+        max_ulp={"f32": 3.0, "f64": 3.0},
         valid_range="all",
         special_values="sinh(+-0) = +-0, sinh(+-inf) = +-inf, sinh(NaN) = NaN",
         source="2 (q + q / (4 q + 1)), q = expm1(|x|) / 4",
@@ -114,7 +117,7 @@ FUNCTIONS = (
     MathFunction(
         name="cosh",
         arity=1,
-        max_ulp={"f32": 3.0},
+        max_ulp={"f32": 3.0, "f64": 3.0},
         valid_range="all",
         special_values="cosh(+-0) = 1, cosh(+-inf) = inf, cosh(NaN) = NaN",
         source="2 q + 1/2 + (1/2) / (4 q + 1), q = expm1(|x|) / 4",
@@ -123,7 +126,7 @@ FUNCTIONS = (
     MathFunction(
         name="asinh",
         arity=1,
-        max_ulp={"f32": 3.0},
+        max_ulp={"f32": 3.0, "f64": 3.0},
         valid_range="all",
         special_values="asinh(+-0) = +-0, asinh(+-inf) = +-inf, asinh(NaN) = NaN",
         source="log1p(a + a^2 / (1 + sqrt(a^2 + 1))), a = |x|; log(2 a) for large a",
@@ -132,7 +135,7 @@ FUNCTIONS = (
     MathFunction(
         name="acosh",
         arity=1,
-        max_ulp={"f32": 3.0},
+        max_ulp={"f32": 3.0, "f64": 3.0},
         valid_range="all",
         special_values="acosh(1) = +0, acosh(x < 1) = NaN, acosh(inf) = inf, acosh(NaN) = NaN",
         source="log1p(t + sqrt(t (t + 2))), t = x - 1; log(2 x) for large x",
@@ -141,7 +144,7 @@ FUNCTIONS = (
     MathFunction(
         name="atanh",
         arity=1,
-        max_ulp={"f32": 3.0},
+        max_ulp={"f32": 3.0, "f64": 3.0},
         valid_range="all",
         special_values="atanh(+-0) = +-0, atanh(+-1) = +-inf, NaN for |x| > 1 and for NaN",
         source="log1p(2 a / (1 - a)) / 2, a = |x|",

@@ -6,7 +6,7 @@ import math
 
 from llvmlite import ir
 
-from tf_disc.compiler.codegen.mathlib.coefficients import ASIN, ATAN
+from tf_disc.compiler.codegen.mathlib.coefficients import ASIN, ASIN_DOUBLE, ATAN, ATAN_DOUBLE
 from tf_disc.compiler.codegen.mathlib.lanes import Lanes
 from tf_disc.compiler.codegen.mathlib.record import MathFunction
 
@@ -21,7 +21,8 @@ def _asin_core(lanes: Lanes, x: ir.Value) -> tuple[ir.Value, ir.Value]:
     below = lanes.fma(magnitude, lanes.const(-0.5), half)
     square = lanes.select(far, below, lanes.mul(magnitude, magnitude))
     r = lanes.select(far, lanes.sqrt(below), magnitude)
-    return far, lanes.fma(lanes.mul(r, square), lanes.horner(square, ASIN), r)
+    polynomial = lanes.horner(square, ASIN_DOUBLE if lanes.is_double else ASIN)
+    return far, lanes.fma(lanes.mul(r, square), polynomial, r)
 
 
 def asin(lanes: Lanes, x: ir.Value) -> ir.Value:
@@ -46,7 +47,8 @@ def atan(lanes: Lanes, x: ir.Value) -> ir.Value:
     far = lanes.less(one, magnitude)
     r = lanes.select(far, lanes.div(one, magnitude), magnitude)
     square = lanes.mul(r, r)
-    arc = lanes.fma(lanes.mul(r, square), lanes.horner(square, ATAN), r)
+    polynomial = lanes.horner(square, ATAN_DOUBLE if lanes.is_double else ATAN)
+    arc = lanes.fma(lanes.mul(r, square), polynomial, r)
     turned = lanes.sub(lanes.const(_HALF_PI), arc)
     return lanes.copysign(lanes.select(far, turned, arc), x)
 
@@ -55,7 +57,7 @@ FUNCTIONS = (
     MathFunction(
         name="asin",
         arity=1,
-        max_ulp={"f32": 2.5},
+        max_ulp={"f32": 2.5, "f64": 2.5},
         valid_range="all",
         special_values="asin(+-0) = +-0, asin(|x| > 1) = NaN, asin(NaN) = NaN",
         source="minimax polynomial for |x| <= 1/2; pi/2 - 2 asin(sqrt((1 - |x|) / 2)) beyond",
@@ -64,7 +66,7 @@ FUNCTIONS = (
     MathFunction(
         name="acos",
         arity=1,
-        max_ulp={"f32": 2.0},
+        max_ulp={"f32": 2.0, "f64": 2.0},
         valid_range="all",
         special_values="acos(1) = +0, acos(|x| > 1) = NaN, acos(NaN) = NaN",
         source="as asin",
@@ -73,7 +75,7 @@ FUNCTIONS = (
     MathFunction(
         name="atan",
         arity=1,
-        max_ulp={"f32": 2.5},
+        max_ulp={"f32": 2.5, "f64": 2.5},
         valid_range="all",
         special_values="atan(+-0) = +-0, atan(+-inf) = +-pi/2, atan(NaN) = NaN",
         source="minimax polynomial for |x| <= 1; pi/2 - atan(1 / |x|) beyond",
