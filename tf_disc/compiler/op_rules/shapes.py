@@ -40,11 +40,38 @@ def _reshape_shape(c: RuleContext) -> list[Dims]:
     if len(unknown) > 1:
         raise c.unsupported("more than one size is -1")
     if unknown:
-        known = product(d for i, d in enumerate(dims) if i != unknown[0])
-        c.b.require(known, "!=", 0, "the size for -1 follows from the others")
-        dims[unknown[0]] = total // known
+        dims[unknown[0]] = _rest(c, [d for i, d in enumerate(dims) if i != unknown[0]])
     c.b.require(product(dims), "==", total, "Reshape keeps the number of elements")
     return [tuple(dims)]
+
+
+def _rest(c: RuleContext, sizes: list[Dim]) -> Dim:
+    """The size that -1 stands for.
+
+    Where a size is 0, TensorFlow leaves the zeros out on both sides: [0, 6] as [0, -1] is [0, 6].
+    """
+    left, given, axes = list(c[0].dims), [], []
+    for d in sizes:
+        if d in left:  # an axis of the operand, which drops out whether it is 0 or not
+            left.remove(d)
+            axes.append(d)
+        elif d.value is None and c.b.hint(d) == 0:
+            c.b.require(d, "==", 0, "a size of 0 beside one of -1")
+            given.append(as_dim(0))
+        else:
+            if d.value is None:
+                c.b.require(d, "!=", 0, "the size for -1 follows from the others")
+            given.append(d)
+    factor = product(d for d in given if d != 0)
+    none = any(d == 0 for d in given)
+    if not none and axes and c.b.hint(product(axes) + product(left)) == 0:
+        c.b.require(product(axes), "==", 0, "a size of 0 beside one of -1")
+        none = True
+    if none:
+        return product(Dim.call("max", 1, d) for d in left) // factor
+    if axes:
+        c.b.require(product(axes) + product(left), ">=", 1, "zeros on one side of a Reshape alone")
+    return product(left) // factor
 
 
 def _reshape(c: RuleContext) -> Value:
@@ -258,6 +285,9 @@ _RULES: list[OpRule] = [
         (
             Example((Arg("f32", (4, 6)), i32(8, 3))), Example((Arg("f32", (4, 6)), i32(2, -1, 3))),
             Example((Arg("f32", (0, 6)), i32(3, 0, 2))), Example((Arg("i64", (6,)), i32(-1, 2))),
+            Example((Arg("f32", (0, 6)), i32(0, -1))), Example((Arg("f32", (0, 4, 6)), i32(0, -1, 3))),
+            Example((Arg("f32", (0, 6)), i32(-1, 6))), Example((Arg("f32", (0, 0)), i32(0, -1))),
+            Example((Arg("f32", (5, 0)), i32(5, -1))), Example((Arg("f32", (0, 6)), i32(2, -1))),
             Example((Arg("f32", (1,)), Arg("i32", (0,), values=()))), Example((Arg("bool", (2, 3)), i32(3, 2))),
             Example((Arg("f32", (4, 6)), i32(5, 5)), error="InvalidArgument"),
             Example((Arg("f32", (4, 6)), i32(-1, -1)), error="InvalidArgument"),
