@@ -38,6 +38,7 @@ _MATH: dict[str, Callable[..., Any]] = {
     "asin": np.arcsin,
     "acos": np.arccos,
     "atan": np.arctan,
+    "atan2": np.arctan2,
     "sinh": np.sinh,
     "cosh": np.cosh,
     "asinh": np.arcsinh,

@@ -86,6 +86,26 @@ REFERENCES: dict[str, Reference] = {
     "asin": Reference(np.arcsin, (*_ODD, (1.5, NAN), (-INF, NAN), (1.0, math.pi / 2))),
     "acos": Reference(np.arccos, ((NAN, NAN), (1.0, 0.0), (-1.5, NAN), (INF, NAN))),
     "atan": Reference(np.arctan, (*_ODD, (INF, math.pi / 2), (-INF, -math.pi / 2))),
+    "atan2": Reference(
+        # C99 Annex F.9.1.4.
+        np.arctan2,
+        (
+            *((0.0, 0.0, 0.0), (-0.0, 0.0, -0.0), (0.0, 2.0, 0.0), (-0.0, INF, -0.0)),
+            *((0.0, -0.0, math.pi), (-0.0, -0.0, -math.pi), (0.0, -1.0, math.pi)),
+            *((-0.0, -INF, -math.pi), (2.0, -INF, math.pi), (-2.0, -INF, -math.pi)),
+            *(
+                (2.0, INF, 0.0),
+                (-2.0, INF, -0.0),
+                (1.0, 0.0, math.pi / 2),
+                (1.0, -0.0, math.pi / 2),
+            ),
+            *((-1.0, 0.0, -math.pi / 2), (INF, 2.0, math.pi / 2), (-INF, -2.0, -math.pi / 2)),
+            *((INF, INF, math.pi / 4), (-INF, INF, -math.pi / 4)),
+            *((INF, -INF, 3 * math.pi / 4), (-INF, -INF, -3 * math.pi / 4)),
+            *((1.0, 1.0, math.pi / 4), (-3.0, -3.0, -3 * math.pi / 4)),
+            *((NAN, 1.0, NAN), (1.0, NAN, NAN), (NAN, NAN, NAN), (NAN, INF, NAN), (0.0, NAN, NAN)),
+        ),
+    ),
     "sinh": Reference(np.sinh, (*_ODD, (INF, INF), (-INF, -INF)), single=((89.5, INF),)),
     "cosh": Reference(
         np.cosh,

@@ -66,6 +66,18 @@ def test_power_of_any_bits() -> None:
     assert_close("pow", x[normal], y[normal])
 
 
+def test_angles_of_any_bits() -> None:
+    bits = np.random.default_rng(1).integers(0, 2**32, (2, 500_000), dtype=np.uint64)
+    y, x = bits.astype(np.uint32).view(np.float32)
+    normal = (np.abs(x) >= np.finfo(np.float32).tiny) & (np.abs(y) >= np.finfo(np.float32).tiny)
+    assert_close("atan2", y[normal], x[normal])
+
+
+def test_angles_where_models_compute() -> None:
+    y, x = np.random.default_rng(2).normal(0.0, 3.0, (2, 500_000)).astype(np.float32)
+    assert_close("atan2", y, x)
+
+
 @pytest.mark.parametrize("spread", [87.0, 1.0, 1e-3, 1e-6])
 def test_power_over_all_results(spread: float) -> None:
     generator = np.random.default_rng(2)

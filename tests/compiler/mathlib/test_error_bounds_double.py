@@ -109,6 +109,16 @@ def test_over_the_domain(name: str) -> None:
     assert_close(name, x, kernel(name, "f64", 8)(x), exact_unary(name, x))
 
 
+@pytest.mark.parametrize("spread", [0.001, 1.0, 500.0])
+def test_angles(spread: float) -> None:
+    generator = np.random.default_rng(8)
+    y, x = generator.choice([-1.0, 1.0], (2, 200_000))
+    y *= np.exp2(generator.uniform(-spread, spread, y.size))
+    x *= np.exp2(generator.uniform(-spread, spread, x.size))
+    exact = np.arctan2(y.astype(np.longdouble), x.astype(np.longdouble))
+    assert_close("atan2", y / x, kernel("atan2", "f64", 8)(y, x), exact)
+
+
 @pytest.mark.parametrize("spread", [708.0, 30.0, 1.0, 1e-3, 1e-9])
 def test_power_over_all_results(spread: float) -> None:
     generator = np.random.default_rng(2)

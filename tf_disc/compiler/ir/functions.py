@@ -65,6 +65,7 @@ _TABLE = [
     ScalarFunction("asin", 1, cost=30),
     ScalarFunction("acos", 1, cost=30),
     ScalarFunction("atan", 1, cost=30),
+    ScalarFunction("atan2", 2, cost=36),
     ScalarFunction("sinh", 1, cost=30),
     ScalarFunction("cosh", 1, cost=30),
     ScalarFunction("asinh", 1, cost=40),

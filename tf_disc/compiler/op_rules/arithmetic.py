@@ -62,6 +62,14 @@ _PAIRS = (
     (5.0, 3.0), (-5.0, 3.0), (5.0, -3.0), (-5.0, -3.0), (0.0, 3.0), (-0.0, 3.0), (_INFINITY, 1.0), (1.0, _INFINITY),
     (1.0, 0.0), (float("nan"), 1.0), (-1.0, _INFINITY), (1e-30, 1.0), (-1e-30, 1.0), (2.5, float("nan")),
 )  # fmt: skip
+_ZEROS_AND_INFINITIES = (0.0, -0.0, 1.0, -1.0, _INFINITY, -_INFINITY, float("nan"))
+#: All quadrants, axes and diagonals.
+_ANGLES = tuple(
+    Example(
+        (Arg(d, (7, 1), values=_ZEROS_AND_INFINITIES), Arg(d, (7,), values=_ZEROS_AND_INFINITIES))
+    )
+    for d in FLOATING
+)
 #: What a division does at its edges.
 _EDGES = Example(tuple(Arg("f32", (len(_PAIRS),), values=v) for v in zip(*_PAIRS, strict=True)))
 
@@ -228,6 +236,10 @@ RULES: list[OpRule] = [
     binary("Minimum", "min", NUMBERS),
     binary("SquaredDifference", _squared_difference, (*FLOATING, "i32", "i64")),
     OpRule("Pow", {"T": (*FLOATING, *SIGNED)}, broadcast_all, _power, _POWERS),
+    OpRule(
+        "Atan2", {"T": FLOATING}, broadcast_all, _lowering("atan2", 2),
+        examples.binary(FLOATING) + examples.binary(FLOATING, "finite") + _ANGLES,
+    ),
     _comparison("Equal", "eq"),
     _comparison("NotEqual", "ne"),
     _comparison("Less", "lt"),
