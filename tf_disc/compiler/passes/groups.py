@@ -280,16 +280,24 @@ def find_inlined(graph: Graph) -> set[Op]:
             for user in uses.get(value, [])
         )
 
+    def picks(value: Value) -> bool:
+        """True where a gather's indices are checked as the value is computed."""
+        op = value.op
+        if op is None or not (op.name in INDEX_MAPS or op in inlined):
+            return False
+        return op.name == "gather" or any(picks(v) for v in op.operands)
+
     def reader(value: Value) -> tuple[Op | None, bool]:
         """The one computing op that reads the value, and whether the order changes on the way."""
         reordered = False
+        whole = value.op is not None and any(picks(v) for v in value.op.operands)
         while True:
             users = uses.get(value, [])
             if len(users) != 1 or value in outputs:
                 return None, False
             user = users[0]
-            if user.name in ("broadcast", "gather"):
-                return None, False
+            if user.name in ("broadcast", "gather") or (whole and user.name == "slice"):
+                return None, False  # read often, or in part where TensorFlow checks every index
             if user.name not in INDEX_MAPS:
                 return user, reordered
             reordered = reordered or user.name != "reshape"
