@@ -29,7 +29,8 @@ TOLERANCE: dict[Any, float] = {
 #: Ops whose result depends on the order of a sum.
 SUMS = {
     "Sum", "Mean", "Prod", "L2Loss", "Softmax", "LogSoftmax", "BiasAddGrad", "FusedBatchNorm", "FusedBatchNormV2",
-    "FusedBatchNormV3", "FusedBatchNormGradV3", "SoftmaxCrossEntropyWithLogits", "SparseSoftmaxCrossEntropyWithLogits",
+    "FusedBatchNormV3", "FusedBatchNormGrad", "FusedBatchNormGradV2", "FusedBatchNormGradV3",
+    "SoftmaxCrossEntropyWithLogits", "SparseSoftmaxCrossEntropyWithLogits",
 }  # fmt: skip
 #: Ops that compute one element after another, as TensorFlow does: they round alike.
 IN_ORDER = ("Cum", "UnsortedSegment", "ScatterNd", "TensorScatter")
@@ -93,6 +94,8 @@ def run_tensorflow(rule: OpRule, example: Example, arrays: list[Any]) -> list[An
         for name in example.attrs["op_names"]:
             value = getattr(tf.raw_ops, name)(**{_first_name(name): value})
         return [value.numpy()]
+    if rule.op.startswith("_"):
+        return run_hidden(rule.op, example, arrays)
     names = list(inspect.signature(getattr(tf.raw_ops, rule.op)).parameters)
     kwargs: dict[str, Any] = {}
     for name, arg in zip(names, example.args, strict=False):
@@ -106,6 +109,29 @@ def run_tensorflow(rule: OpRule, example: Example, arrays: list[Any]) -> list[An
     result = getattr(tf.raw_ops, rule.op)(**kwargs)
     results = result if isinstance(result, (list, tuple)) else [result]
     return [r.numpy() for r in results]
+
+
+def run_hidden(op: str, example: Example, arrays: list[Any]) -> list[Any]:
+    """An op of one result that tf.raw_ops hides, as a node of a graph. The last operand may be a list."""
+    graph = tf.Graph()
+    with graph.as_default():
+        operands = [tf.compat.v1.placeholder(a.dtype, name=f"x{i}") for i, a in enumerate(arrays)]
+        definition = graph.as_graph_def()
+        node = definition.node.add(op=op, name="node", input=[v.op.name for v in operands])
+        node.attr["T"].type = operands[0].dtype.as_datatype_enum
+        if isinstance(example.args[-1], tuple):
+            node.attr["num_args"].i = len(example.args[-1])
+        for name, value in example.attrs.items():
+            if isinstance(value, tuple):
+                node.attr[name].list.s.extend(text.encode() for text in value)
+            elif isinstance(value, bool):
+                node.attr[name].b = value
+            else:
+                node.attr[name].f = value
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        tf.import_graph_def(definition, name="")
+        feeds = {f"x{i}:0": array for i, array in enumerate(arrays)}
+        return [session.run("node:0", feeds)]
 
 
 def _first_name(op: str) -> str:

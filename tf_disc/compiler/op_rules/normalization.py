@@ -217,7 +217,14 @@ RULES: list[OpRule] = [
         attrs=_LAYOUTS,
         notes="f16, bf16 and rank 5 are left to TensorFlow: what only the gradient reads differs with its library.",
     ),
-    OpRule(
-        "FusedBatchNormGradV3", {"T": ("f32",), "U": ("f32",)}, _gradient_shape, _gradient, _GRADIENTS, attrs=_LAYOUTS
+    *(
+        OpRule(
+            op, types, _gradient_shape, _gradient, tuple(Example(e.args[:count], e.attrs, e.error) for e in _GRADIENTS),
+            attrs=_LAYOUTS,
+        )
+        for op, types, count in (
+            ("FusedBatchNormGrad", {"T": ("f32",)}, 5), ("FusedBatchNormGradV2", {"T": ("f32",), "U": ("f32",)}, 5),
+            ("FusedBatchNormGradV3", {"T": ("f32",), "U": ("f32",)}, 6),
+        )
     ),
 ]  # fmt: skip

@@ -14,7 +14,8 @@ _V3_RESULTS = tuple(t for t in _BATCH_TYPES if t != "f16")
 _V3_OPERANDS = (*_V3_RESULTS, "i8", "u8")
 
 
-def _matmul_shape(c: RuleContext) -> list[Dims]:
+def matmul_shape(c: RuleContext) -> list[Dims]:
+    """The shape of a product of two matrices."""
     if len(c[0].dims) != 2 or len(c[1].dims) != 2:
         raise c.unsupported("MatMul takes two matrices")
     ta, tb = c.attr("transpose_a", False), c.attr("transpose_b", False)
@@ -154,7 +155,7 @@ _V3 = (
 
 RULES: list[OpRule] = [
     OpRule(
-        "MatMul", {"T": TYPES}, _matmul_shape, _matmul, _MATMUL, cost="heavy", weights=(1,),
+        "MatMul", {"T": TYPES}, matmul_shape, _matmul, _MATMUL, cost="heavy", weights=(1,),
         notes="Weights are packed where they are f32.",
     ),
     OpRule("BatchMatMulV2", {"T": _BATCH_TYPES}, _batch_shape, _batch_matmul, (*_SAME, *_BROADCAST), cost="heavy"),
