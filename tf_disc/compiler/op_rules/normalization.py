@@ -157,7 +157,7 @@ def _vector(count: int, kind: str = "finite") -> Arg:
     return Arg("f32", (count,), kind)
 
 
-_SHAPES = ((2, 3, 4, 5), (1, 1, 1, 3), (7, 1, 1, 33), (2, 5, 3, 1), (2, 8, 8, 17))
+_SHAPES = ((2, 3, 4, 5), (2, 3, 2, 0), (1, 1, 1, 3), (7, 1, 1, 33), (2, 5, 3, 1), (2, 8, 8, 17))
 _Shape = tuple[int, int, int, int]
 
 
