@@ -161,12 +161,18 @@ _SHAPES = ((2, 3, 4, 5), (2, 3, 2, 0), (1, 1, 1, 3), (7, 1, 1, 33), (2, 5, 3, 1)
 _Shape = tuple[int, int, int, int]
 
 
+def _laid_out(shape: _Shape, layout: str) -> _Shape:
+    batch, height, width, channels = shape
+    return (batch, channels, height, width) if layout == "NCHW" else shape
+
+
 def _forward_examples(last: bool) -> tuple[Example, ...]:
     """`last`: the op has an exponential_avg_factor."""
     found: list[Example] = []
     for layout in ("NHWC", "NCHW"):
-        for shape in _SHAPES:
-            n = shape[1 if layout == "NCHW" else 3]
+        for channels_last in _SHAPES:
+            shape = _laid_out(channels_last, layout)
+            n = channels_last[3]
             x, scale, offset, variance = (
                 Arg("f32", shape, "finite"),
                 _vector(n),
@@ -190,8 +196,8 @@ def _forward_examples(last: bool) -> tuple[Example, ...]:
 
 
 def _gradient_example(shape: _Shape, layout: str, training: bool) -> Example:
-    n = shape[1 if layout == "NCHW" else 3]
-    x = Arg("f32", shape, "finite")
+    n = shape[3]
+    x = Arg("f32", _laid_out(shape, layout), "finite")
     args = (x, x, _vector(n), _vector(n), _vector(n, "unit"), _vector(0))
     return Example(args, {"data_format": layout, "epsilon": 0.001, "is_training": training})
 
