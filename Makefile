@@ -52,11 +52,11 @@ format: install ## rewrites the sources as lint wants them
 cc-tests: install ## the C++ tests
 	$(BIN)/python -m build_tools cc-tests
 
-# One process a folder: what one enables, counts or caches is none of the others' business.
+# One process a folder: what one enables, counts or caches is none of the others' business. The compiler alone has
+# no such state, and most of the tests.
 py-tests: build ## the Python tests, those without TensorFlow first
-	set -e; for folder in $(PLAIN_TESTS) $(TENSORFLOW_TESTS); do \
-	  $(BIN)/python -m pytest -q $$folder; \
-	done
+	set -e; for folder in $(PLAIN_TESTS); do $(BIN)/python -m pytest -q --numprocesses 2 $$folder; done
+	set -e; for folder in $(TENSORFLOW_TESTS); do $(BIN)/python -m pytest -q $$folder; done
 
 docs: install ## the pages that are made from tables
 	TF_DISC=0 $(BIN)/python -m tf_disc.tools.options_page
