@@ -142,7 +142,10 @@ LaunchResult NotOk(const char* entry, int32_t status, const disc_frame_t& frame,
   } else {
     // Guards of the plan have numbers; what a task finds while it runs does
     // not.
-    result.reason = "an index is out of range";
+    result.reason =
+        "an element is outside of what the kernel computes (an index out of "
+        "range, a division of integers by zero, an "
+        "argument too far for its function)";
   }
   return result;
 }

@@ -8,7 +8,7 @@ from tf_disc.compiler.ir.graph import Value
 from tf_disc.compiler.op_rules import examples
 from tf_disc.compiler.op_rules.activations import SELU_SCALE, SELU_SCALE_ALPHA, single
 from tf_disc.compiler.op_rules.dtypes import FLOATING, NUMBERS
-from tf_disc.compiler.op_rules.record import Dims, OpRule, RuleContext
+from tf_disc.compiler.op_rules.record import Arg, Dims, Example, OpRule, RuleContext
 
 
 class _Terms:
@@ -36,16 +36,22 @@ def _sigmoid(t: _Terms, y: Value, dy: Value) -> Value:
     return t("mul", t("mul", dy, y), t("sub", 1.0, y))
 
 
+def _unless_zero(t: _Terms, dy: Value, result: Value) -> Value:
+    """0 where the gradient that comes in is 0, whatever y is."""
+    return t.where(t("eq", dy, 0.0), 0.0, result)
+
+
 def _sqrt(t: _Terms, y: Value, dy: Value) -> Value:
-    return t("div", t("mul", dy, 0.5), y)
+    # TensorFlow multiplies by the reciprocal, which is 0 for a y near the largest number.
+    return _unless_zero(t, dy, t("mul", t("mul", dy, 0.5), t("div", 1.0, y)))
 
 
 def _rsqrt(t: _Terms, y: Value, dy: Value) -> Value:
-    return t("mul", t("mul", t("mul", dy, -0.5), y), t("mul", y, y))
+    return _unless_zero(t, dy, t("mul", t("mul", -0.5, t("mul", dy, y)), t("mul", y, y)))
 
 
 def _reciprocal(t: _Terms, y: Value, dy: Value) -> Value:
-    return t("mul", t("neg", dy), t("mul", y, y))
+    return _unless_zero(t, dy, t("mul", t("mul", t("neg", y), dy), y))
 
 
 def _gated(t: _Terms, g: Value, condition: Value) -> Value:
@@ -88,18 +94,35 @@ def _same_shape(c: RuleContext) -> list[Dims]:
     return [c[0].dims]
 
 
+_INF, _NAN = float("inf"), float("nan")
+_EDGES = (
+    (_INF, 0.0), (_INF, -0.0), (0.0, 0.0), (0.0, -0.0), (_NAN, 0.0), (3.06e38, _INF), (1.6e38, 1.0), (2.0, -0.0),
+    (-0.0, 5.0), (_NAN, 1.0), (1e30, 1e30), (1e-30, 1e30),
+)  # fmt: skip
+
+
 def _gradient(
     op: str,
     lower: Callable[[_Terms, Value, Value], Value],
     dtypes: tuple[str, ...] = FLOATING,
     kind: str = "finite",
+    edges: bool = True,
 ) -> OpRule:
     return OpRule(
         op,
         {"T": dtypes},
         _same_shape,
         lambda c: lower(_Terms(c), c[0], c[1]),
-        examples.same_shape(dtypes, kind=kind),
+        examples.same_shape(dtypes, kind=kind)
+        + (
+            (
+                Example(
+                    tuple(Arg("f32", (len(_EDGES),), values=v) for v in zip(*_EDGES, strict=True))
+                ),
+            )
+            if edges
+            else ()
+        ),
     )
 
 
