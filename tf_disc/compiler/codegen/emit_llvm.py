@@ -190,17 +190,34 @@ class TaskEmitter:
             if len(op.operands) == 3:
                 at = self.b.select(self.values[op.operands[2]], at, self._zero_element())
             return self._from_memory(self.b.load(at, typ=scalar), dtype)
-        type_ = ir.VectorType(scalar, self.width)
-        mask = self._lane_mask(op)
+        return self._from_memory(self._load_lanes(at, dtype, self._lane_mask(op)), dtype)
+
+    def _load_lanes(self, at: ir.Value, dtype: str, mask: ir.Value | None) -> ir.Value:
+        """A vector of elements as they lie in memory, those under the mask alone."""
+        type_ = ir.VectorType(memory_type(dtype), self.width)
         if mask is None:
-            loaded = self.b.load(at, align=ITEM_BYTES[dtype], typ=type_)
-        else:
-            name = f"llvm.masked.load.v{self.width}{_suffix(dtype)}.p0"
-            mask_type = ir.VectorType(I1, self.width)
-            function = self._declare(name, ir.FunctionType(type_, [PTR, I32, mask_type, type_]))
-            align = ir.Constant(I32, ITEM_BYTES[dtype])
-            loaded = self.b.call(function, [at, align, mask, ir.Constant(type_, None)])
-        return self._from_memory(loaded, dtype)
+            return self.b.load(at, align=ITEM_BYTES[dtype], typ=type_)
+        name = f"llvm.masked.load.v{self.width}{_suffix(dtype)}.p0"
+        mask_type = ir.VectorType(I1, self.width)
+        function = self._declare(name, ir.FunctionType(type_, [PTR, I32, mask_type, type_]))
+        align = ir.Constant(I32, ITEM_BYTES[dtype])
+        return self.b.call(function, [at, align, mask, ir.Constant(type_, None)])
+
+    def _load_back(self, op: Op) -> ir.Value:
+        """Lane i reads element index - i: a load of what lies before, turned round."""
+        pointer, index = (self.values[v] for v in op.operands[:2])
+        dtype = op.result.dtype
+        first = self.b.sub(index, ir.Constant(I64, self.width - 1))
+        at = self.b.gep(pointer, [first], source_etype=memory_type(dtype))
+        mask = self._lane_mask(op)
+        if mask is not None:
+            mask = self._turned(mask)
+        return self._from_memory(self._turned(self._load_lanes(at, dtype, mask)), dtype)
+
+    def _turned(self, value: ir.Value) -> ir.Value:
+        """The lanes, last to first."""
+        order = ir.Constant(ir.VectorType(I32, self.width), list(range(self.width))[::-1])
+        return self.b.shuffle_vector(value, ir.Constant(value.type, ir.Undefined), order)
 
     def _zero_element(self) -> ir.Value:
         """The address of an element of zeros: what a load that must not happen reads instead."""

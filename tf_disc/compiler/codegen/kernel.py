@@ -26,6 +26,10 @@ from tf_disc.compiler.passes.views import (
     FULL,
     INDEX_MAPS,
     ROW,
+    PaddedAxis,
+    View,
+    collapsed,
+    padded_axes,
     reshape_groups,
     row_major,
     strided_view,
@@ -236,32 +240,52 @@ class KernelBuilder:
         if at.base is not None and one:
             return self.b.pure("load", [pointer, at.base, *where], LoopType(dtype))
         lanes = LoopType(dtype, True)
-        if at.base is not None and at.step == 1:
-            return self.b.pure("load", [pointer, at.base, *where], lanes, deepest=True)
+        if at.base is not None and at.step in (1, -1):
+            name = "load" if at.step == 1 else "load_back"
+            return self.b.pure(name, [pointer, at.base, *where], lanes, deepest=True)
         vector = self.math.vector(at)
         return self.b.pure("load_at", [pointer, vector, *where], lanes, deepest=True)
 
     def _has_memory(self, value: Value) -> bool:
         return (value.op is None or value.op.name not in INDEX_MAPS) and value not in self.members
 
+    def _loadable(self, base: Value) -> bool:
+        """True for what lies in memory while this kernel runs."""
+        inlined = base.op is not None and base.op in self.inlined
+        return self._has_memory(base) and base not in self.tiles and not inlined
+
     def _load_view(self, value: Value, place: Place) -> Value | None:
         view = strided_view(value)
-        if view is None or not self._has_memory(view.base):
+        if view is None or not self._loadable(view.base):
             return None
         base = view.base
-        if base in self.tiles or (base.op is not None and base.op in self.inlined):
-            return None
         pointer = self.buffer(base)
         if isinstance(place, str) and view.contiguous:
             return self._load(pointer, value.dtype, self.position(place))
-        coordinates = self.coordinates(place, value.dims)
-        strides = [
-            self.b.index(0) if d.is_one else self.size(s)
-            for d, s in zip(view.dims, view.strides, strict=True)
-        ]
-        at = self.math.linear(coordinates, strides)
-        at = self.math.add(at, Coordinate(self.size(view.offset)))
+        at = self.math.add(self._in_view(view, place), Coordinate(self.size(view.offset)))
         return self._load(pointer, value.dtype, at)
+
+    def _in_view(self, view: View, place: Place) -> Coordinate:
+        """A place as a position in the view's memory, divided into no more axes than the strides ask for."""
+        if not isinstance(place, str):
+            strides = [
+                self.b.index(0) if d.is_one else self.size(s)
+                for d, s in zip(view.dims, view.strides, strict=True)
+            ]
+            return self.math.linear(place, strides)
+        assert self.row is not None
+        parts = [(Coordinate(self.row), 0, len(view.dims))]
+        if place == FULL:
+            cut = splits(view.dims, self.rows)
+            if cut is None or self.column is None:
+                raise InternalError(f"a view has no cut after {self.rows} elements")
+            parts = [(Coordinate(self.row), 0, cut), (self.column, cut, len(view.dims))]
+        total = self.math.constant(0)
+        for linear, first, last in parts:
+            dims, steps = collapsed(view.dims[first:last], view.strides[first:last])
+            spread = self.math.split(linear, [self.size(d) for d in dims])
+            total = self.math.add(total, self.math.linear(spread, [self.size(s) for s in steps]))
+        return total
 
     def _map(self, op: Op, place: Place) -> Value:
         """Follows one index map."""
@@ -286,9 +310,9 @@ class KernelBuilder:
                 return self.evaluate(operand, place)
             if step == ROW and place == FULL:
                 return self.evaluate(operand, ROW)
-        outer = self.coordinates(place, op.result.dims)
         if op.name == "pad":
-            return self._pad(op, outer)
+            return self._pad(op, place)
+        outer = self.coordinates(place, op.result.dims)
         if op.name == "broadcast":
             pad = len(outer) - len(operand.dims)
             inner = [
@@ -310,32 +334,63 @@ class KernelBuilder:
             raise InternalError(f"{op.name} is not an index map")
         return self.evaluate(operand, tuple(inner))
 
-    def _pad(self, op: Op, outer: tuple[Coordinate, ...]) -> Value:
+    def _pad(self, op: Op, place: Place) -> Value:
         """The operand where it lies, read under a mask; else the fill."""
-        operand, fill = op.operands
+        operand = op.operands[0]
+        view = strided_view(operand)
+        if place == FULL and view is not None and self._loadable(view.base):
+            return self._pad_of_memory(op, view)
+        outer = self.coordinates(place, op.result.dims)
         inner: list[Coordinate] = []
         where: Value | None = None
-        for c, begin, stride, old, new in zip(
-            outer, op.attrs["begin"], op.attrs["strides"], operand.dims, op.result.dims, strict=True
-        ):
-            at = self.math.add(c, Coordinate(self.size(-begin)))
-            conditions = []
-            if stride != 1:
-                # In front of `begin` the difference is negative: huge, read without sign, so out of range.
-                at, rest = self.math.divide(at, self.b.index(stride))
-                conditions.append(self.math.in_range(rest, self.b.index(1)))
-            if old != new or stride != 1:
-                conditions.append(self.math.in_range(at, self.size(old)))
-            for condition in conditions:
-                where = condition if where is None else self._both(where, condition)
+        axes = (op.attrs["begin"], op.attrs["strides"], operand.dims, op.result.dims)
+        for c, begin, stride, old, new in zip(outer, *axes, strict=True):
+            at, where = self._pad_axis(c, PaddedAxis(begin, stride, old, new, as_dim(0)), where)
             inner.append(at)
+        return self._filled(op, where, lambda: self.evaluate(operand, tuple(inner)))
+
+    def _pad_of_memory(self, op: Op, view: View) -> Value:
+        """A pad in the loop's own order: the loop's position is divided into no more axes than are padded."""
+        dims = op.result.dims
+        cut = splits(dims, self.rows)
+        if cut is None or self.row is None or self.column is None:
+            raise InternalError(f"a pad has no cut after {self.rows} elements")
+        total, where = Coordinate(self.size(view.offset)), None
+        for linear, first, last in ((Coordinate(self.row), 0, cut), (self.column, cut, len(dims))):
+            axes = padded_axes(op, view.strides, first, last)
+            for c, axis in zip(
+                self.math.split(linear, [self.size(a.new) for a in axes]), axes, strict=True
+            ):
+                at, where = self._pad_axis(c, axis, where)
+                total = self.math.add(total, self.math.mul(at, self.size(axis.step)))
+        dtype = op.result.dtype
+        return self._filled(op, where, lambda: self._load(self.buffer(view.base), dtype, total))
+
+    def _pad_axis(
+        self, c: Coordinate, axis: PaddedAxis, where: Value | None
+    ) -> tuple[Coordinate, Value | None]:
+        """The operand's coordinate, and where it is one of the operand's, joined with `where`."""
+        at = self.math.add(c, Coordinate(self.size(-axis.begin)))
+        conditions = []
+        if axis.stride != 1:
+            # In front of `begin` the difference is negative: huge, read without sign, so out of range.
+            at, rest = self.math.divide(at, self.b.index(axis.stride))
+            conditions.append(self.math.in_range(rest, self.b.index(1)))
+        if axis.old != axis.new or axis.stride != 1:
+            conditions.append(self.math.in_range(at, self.size(axis.old)))
+        for condition in conditions:
+            where = condition if where is None else self._both(where, condition)
+        return at, where
+
+    def _filled(self, op: Op, where: Value | None, read: Callable[[], Value]) -> Value:
+        """What `read` gives under the mask, and the fill elsewhere."""
         if where is None:
-            return self.evaluate(operand, tuple(inner))
+            return read()
         outside = self.where
         self.where = where if outside is None else self._both(outside, where)
-        inside = self.evaluate(operand, tuple(inner))
+        inside = read()
         self.where = outside
-        filled = self.evaluate(fill, ())
+        filled = self.evaluate(op.operands[1], ())
         lanes = any(self.b.is_lanes(v) for v in (where, inside, filled))
         return self.b.pure("select", [where, inside, filled], LoopType(op.result.dtype, lanes))
 

@@ -7,6 +7,7 @@ Ops (types in ir/types.py; `v.` is one value a lane):
     iadd isub imul idiv imod        i64 arithmetic of indices (all >= 0; idiv and imod unsigned)
     lane                            v.i64 0, 1, 2 …
     load(ptr, index[, where])       elements index, index + 1, … of a buffer, or one; masked in a tail; 0 where not `where`
+    load_back(ptr, index[, where])  elements index, index - 1, …
     load_at(ptr, indices[, where])  a lane each, anywhere
     store(ptr, index, value)
     check_index(index, size[, where])  leaves the task at an index outside [0, size)

@@ -19,11 +19,22 @@ from tf_disc.compiler.ir.dims import Dim, product
 from tf_disc.compiler.ir.functions import FUNCTIONS, is_checked
 from tf_disc.compiler.ir.graph import Graph, Op, Value
 from tf_disc.compiler.passes.materialize import storage_of
-from tf_disc.compiler.passes.views import FULL, INDEX_MAPS, ROW, strided_view, through_broadcast
+from tf_disc.compiler.passes.views import (
+    FULL,
+    INDEX_MAPS,
+    ROW,
+    collapsed,
+    padded_axes,
+    strided_view,
+    through_broadcast,
+)
 
 #: Columns up to which a product is computed tile by tile in front of its epilogue: 64 rows of them stay in L2.
 MAX_TILE_COLUMNS = 4096
 
+
+#: Known columns below this leave most lanes idle: several axes become columns where lanes can read them so.
+NARROW = 32
 
 #: Ops that are a group each, by the kind of it.
 ALONE = {"matmul": "product", "concat": "concat", "scan": "scan", "scatter": "scatter"}
@@ -436,11 +447,11 @@ def form_groups(graph: Graph) -> tuple[list[Group], set[Op]]:
     for group in ordered:
         group.ops.sort(key=position.__getitem__)
         if group.kind == "loop" and group.rows is None:
-            _choose_columns(group)
+            _choose_columns(group, inlined)
     return ordered, inlined
 
 
-def _choose_columns(group: Group) -> None:
+def _choose_columns(group: Group, inlined: set[Op]) -> None:
     """Rows and columns for a group without reductions: all elements in a row where every read allows it."""
     assert group.total is not None
     shapes = {op.result.dims for op in group.ops}
@@ -453,10 +464,47 @@ def _choose_columns(group: Group) -> None:
         for k in range(1, len(kept) + 1):
             columns = product(kept[-k:])
             rows = product(kept[:-k])
-            if all(splits(s, rows) is not None for s in shapes):
+            fits = all(splits(s, rows) is not None for s in shapes)
+            if (fits and group.columns is None) or (
+                fits and rows != 1 and all(_undivided(op, rows, inlined) for op in group.ops)
+            ):
                 group.rows, group.columns = rows, columns
+            if group.columns is not None and (columns.value or NARROW) >= NARROW:
                 return
+        if group.columns is not None:
+            return
     group.rows, group.columns = product(()), group.total
+
+
+def _undivided(op: Op, rows: Dim, inlined: set[Op]) -> bool:
+    """True when lanes over all that follows the rows read the op's operands without dividing their positions."""
+    if op.name.startswith("reduce_"):
+        return False
+    return all(_lanes_go_on(v, rows, inlined) for v in op.operands)
+
+
+def _lanes_go_on(value: Value, rows: Dim, inlined: set[Op]) -> bool:
+    while value.op is not None and value.op.name in INDEX_MAPS:
+        op = value.op
+        if value.tensor.num_elements.is_one or _single_element(value):
+            return True
+        if op.name in ("reshape", "broadcast"):
+            inner = op.operands[0]
+            step = through_broadcast(value.dims, inner.dims, rows)
+            if op.name == "broadcast" and step == ROW:
+                return True
+            whole = splits(inner.dims, rows) is not None if op.name == "reshape" else step == FULL
+            if whole:
+                value = inner
+                continue
+        cut = splits(value.dims, rows)
+        view = strided_view(op.operands[0] if op.name == "pad" else value)
+        if cut is None or view is None or view.base.op in inlined:
+            return False
+        if op.name == "pad":
+            return len(padded_axes(op, view.strides, cut)) == 1
+        return len(collapsed(view.dims[cut:], view.strides[cut:])[0]) <= 1
+    return value.op not in inlined
 
 
 def _reads_flat(op: Op, group: Group) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tf_disc.compiler.ir.dims import Dim, as_dim, product
-from tf_disc.compiler.ir.graph import Value
+from tf_disc.compiler.ir.graph import Op, Value
 
 #: Ops that only say where an element comes from. They never get memory of their own.
 INDEX_MAPS = frozenset(
@@ -41,6 +41,52 @@ def row_major(dims: Sequence[Dim]) -> tuple[Dim, ...]:
         strides.append(step)
         step = step * d
     return tuple(reversed(strides))
+
+
+def collapsed(
+    dims: Sequence[Dim], strides: Sequence[Dim]
+) -> tuple[tuple[Dim, ...], tuple[Dim, ...]]:
+    """The same elements in the same order over as few axes as strides allow; axes of size 1 drop out."""
+    kept: list[tuple[Dim, Dim]] = []
+    for d, s in zip(dims, strides, strict=True):
+        if d.is_one:
+            continue
+        if kept and kept[-1][1] == s * d:
+            kept[-1] = (kept[-1][0] * d, s)
+        else:
+            kept.append((d, s))
+    return tuple(d for d, _ in kept), tuple(s for _, s in kept)
+
+
+@dataclass(frozen=True)
+class PaddedAxis:
+    """One axis of a pad: `old` elements of memory `step` apart go to begin, begin + stride, … of `new`."""
+
+    begin: Dim
+    stride: int
+    old: Dim
+    new: Dim
+    step: Dim
+
+
+def padded_axes(
+    op: Op, strides: Sequence[Dim], first: int = 0, last: int | None = None
+) -> list[PaddedAxis]:
+    """The axes [first, last) of a pad of a view with these strides.
+
+    An axis without padding is one with the axis in front of it, where the strides say that memory goes on.
+    """
+    axes: list[PaddedAxis] = []
+    columns = (op.attrs["begin"], op.attrs["strides"], op.operands[0].dims, op.result.dims, strides)
+    for begin, stride, old, new, step in list(zip(*columns, strict=True))[first:last]:
+        axis = PaddedAxis(begin, stride, old, new, step)
+        whole = begin == 0 and stride == 1 and old == new
+        front = axes[-1] if axes else None
+        if whole and front is not None and front.stride == 1 and front.step == step * old:
+            axis = PaddedAxis(front.begin * old, 1, front.old * old, front.new * old, step)
+            axes.pop()
+        axes.append(axis)
+    return axes
 
 
 def reshape_groups(old: Sequence[Dim], new: Sequence[Dim]) -> list[tuple[range, range]]:
