@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from tests.compiler import random_moves
+from tests.compiler import random_moves, random_products
 from tests.compiler.clusters import ClusterWriter
 from tests.compiler.execute import NUMPY
 
@@ -486,7 +486,7 @@ STEPS: tuple[Callable[[_Maker, _Source], None], ...] = (
     _Maker.unary, _Maker.binary, _Maker.reduce, _Maker.transpose, _Maker.reshape, _Maker.slice, _Maker.product,
     _Maker.concat, _Maker.select, _Maker.softmax, _Maker.norm, _Maker.gather, _Maker.clip, _Maker.pack, _Maker.split,
     _Maker.index, _Maker.cast, _Maker.sizes_of, _Maker.binary, _Maker.binary, _Maker.unary, _Maker.reduce,
-    *random_moves.STEPS,
+    *random_moves.STEPS, *random_products.STEPS,
 )  # fmt: skip
 
 

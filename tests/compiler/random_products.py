@@ -1,0 +1,89 @@
+"""Steps of random_graphs.py that multiply and sum: Einsum, products of integers, gradients of a bias."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from tests.compiler.random_graphs import Entry, _Maker, _Source
+
+EXACT = 1 << 22
+MAX_ELEMENTS = 1 << 15
+_TYPES = ("f32", "f64", "i32", "i64")
+
+
+def einsum(m: _Maker, s: _Source) -> None:
+    """One or two operands; labels are shared where sizes agree, and the output has them in any order."""
+    x = m.recent(s, lambda e: e.dtype in _TYPES and 1 <= len(e.shape) <= 4)
+    if x is None:
+        return
+    sizes = dict(zip("abcd", x.shape, strict=False))
+    operands = [(x, "".join(sizes))]
+    other = m.recent(s, lambda e: e.dtype == x.dtype and len(e.shape) <= 4)
+    if other is not None and s.below(4):
+        operands.append((other, _labels_of(other, sizes)))
+    chosen = s.below(1 << len(sizes))
+    output = [label for i, label in enumerate(sizes) if chosen >> i & 1]
+    if s.below(2):
+        output.reverse()
+    count = int(np.prod(list(sizes.values())))
+    bound = int(np.prod([entry.bound for entry, _ in operands])) * max(count, 1)
+    shape = [sizes[label] for label in output]
+    if bound >= EXACT or count > 8 * MAX_ELEMENTS or int(np.prod(shape)) > MAX_ELEMENTS:
+        return
+    equation = ",".join(labels for _, labels in operands) + "->" + "".join(output)
+    name = m.w.node("Einsum", *(entry.name for entry, _ in operands), equation=equation)
+    m.add(name, x.dtype, shape, bound, all(entry.exact for entry, _ in operands))
+
+
+def _labels_of(entry: Entry, sizes: dict[str, int]) -> str:
+    """Labels for a second operand: those of the first where a size is the same, each once, else new ones."""
+    labels = ""
+    for size in entry.shape:
+        free = [k for k, v in sizes.items() if v == size and k not in labels]
+        label = free[0] if free else "efgh"[len(labels)]
+        sizes[label] = size
+        labels += label
+    return labels
+
+
+def typed_product(m: _Maker, s: _Source) -> None:
+    """A value by its own transpose, in an element type of choice."""
+    x = m.recent(s, lambda e: e.exact and e.dtype in _TYPES and len(e.shape) >= 2)
+    if x is None:
+        return
+    dtype = s.of(_TYPES)
+    adj_x = bool(s.below(2))
+    n, k = x.shape[-1 if adj_x else -2], x.shape[-2 if adj_x else -1]
+    shape = (*x.shape[:-2], n, n)
+    bound = x.bound**2 * max(k, 1)
+    if bound >= EXACT or int(np.prod(shape)) > MAX_ELEMENTS:
+        return
+    cast = m.w.node("Cast", x.name, SrcT=x.dtype, DstT=dtype) if x.dtype != dtype else x.name
+    name = m.w.node("BatchMatMulV2", cast, cast, adj_x=adj_x, adj_y=not adj_x)
+    m.add(name, dtype, shape, bound, True)
+
+
+def bias_gradient(m: _Maker, s: _Source) -> None:
+    """The sum over all axes but one."""
+    x = m.recent(s, lambda e: e.dtype in _TYPES and len(e.shape) >= 2)
+    if x is None:
+        return
+    layout = s.of(("NHWC", "NCHW"))
+    channels = x.shape[1 if layout == "NCHW" else -1]
+    count = int(np.prod(x.shape)) // max(channels, 1)
+    bound = x.bound * max(count, 1)
+    if bound < EXACT:
+        name = m.w.node("BiasAddGrad", x.name, data_format=layout)
+        m.add(name, x.dtype, (channels,), bound, x.exact)
+
+
+STEPS: tuple[Callable[[_Maker, _Source], None], ...] = (
+    einsum,
+    einsum,
+    typed_product,
+    bias_gradient,
+)
