@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,16 @@ from tf_disc.compiler.ir.types import SHORT_FLOATS
 
 _erf = np.vectorize(math.erf, otypes=[np.float64])
 _erfc = np.vectorize(math.erfc, otypes=[np.float64])
+
+
+def _quantile_of(p: float) -> float:
+    """Of the standard normal distribution."""
+    if 0.0 < p < 1.0:
+        return NormalDist().inv_cdf(p)
+    return {0.0: -math.inf, 1.0: math.inf}.get(p, math.nan)
+
+
+_ndtri = np.vectorize(_quantile_of, otypes=[np.float64])
 
 #: Through float64 and back, so that one rounding is all the error.
 _MATH: dict[str, Callable[..., Any]] = {
@@ -46,6 +57,7 @@ _MATH: dict[str, Callable[..., Any]] = {
     "atanh": np.arctanh,
     "erf": _erf,
     "erfc": _erfc,
+    "ndtri": _ndtri,
 }
 _PLAIN: dict[str, Callable[..., Any]] = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "neg": np.negative,

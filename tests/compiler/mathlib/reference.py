@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 
@@ -29,6 +30,12 @@ class Reference:
 
 def _softplus(x: np.ndarray) -> np.ndarray:
     return np.maximum(x, 0.0) + np.log1p(np.exp(-np.abs(x)))
+
+
+def _quantile(p: float) -> float:
+    if 0.0 < p < 1.0:
+        return NormalDist().inv_cdf(p)
+    return {0.0: -INF, 1.0: INF}.get(p, NAN)
 
 
 _TRIGONOMETRIC = (-TRIGONOMETRIC_LIMIT, TRIGONOMETRIC_LIMIT)
@@ -68,6 +75,15 @@ REFERENCES: dict[str, Reference] = {
         lambda x: np.vectorize(math.erfc, otypes=[np.float64])(x),
         ((NAN, NAN), (INF, 0.0), (-INF, 2.0), (0.0, 1.0), (-0.0, 1.0), (-9.0, 2.0)),
         single=((9.4, 0.0),),
+    ),
+    "ndtri": Reference(
+        # Wichura 1988, "The percentage points of the normal distribution": 16 digits.
+        lambda p: np.vectorize(_quantile, otypes=[np.float64])(p),
+        (
+            *((0.0, -INF), (-0.0, -INF), (1.0, INF), (0.5, 0.0), (NAN, NAN), (INF, NAN)),
+            *((-INF, NAN), (-0.5, NAN), (1.5, NAN)),
+        ),
+        single=((1e-40, -INF), (-1e-40, -INF), (1.0000001, NAN), (-1e-30, NAN)),
     ),
     "sqrt": Reference(np.sqrt, (*_ODD, (INF, INF), (-INF, NAN), (-1.0, NAN), (4.0, 2.0))),
     "rsqrt": Reference(

@@ -66,6 +66,14 @@ def test_power_of_any_bits() -> None:
     assert_close("pow", x[normal], y[normal])
 
 
+def test_quantiles() -> None:
+    """Near 0, near 1, and where the two polynomials join."""
+    small = np.exp2(np.random.default_rng(9).uniform(-126.0, 0.0, 200_000))
+    p = np.concatenate([small, 1.0 - small, small[:100_000] / 4 + 0.125, 0.5 + small - small / 2])
+    p = p.astype(np.float32)
+    assert_close("ndtri", p[(p >= np.finfo(np.float32).tiny) & (p < 1.0)])
+
+
 def test_angles_of_any_bits() -> None:
     bits = np.random.default_rng(1).integers(0, 2**32, (2, 500_000), dtype=np.uint64)
     y, x = bits.astype(np.uint32).view(np.float32)

@@ -83,6 +83,13 @@ def softsign(c: RuleContext, x: Value) -> Value:
     return c.b.elementwise("div", x, size)
 
 
+def erfinv(c: RuleContext, x: Value) -> Value:
+    """By the normal quantile, as TensorFlow does it: near 0 the sum with 1/2 decides how exact it is."""
+    half = c.b.scalar(0.5, x.dtype)
+    p = c.b.elementwise("add", c.b.elementwise("mul", x, half), half)
+    return c.b.elementwise("mul", c.b.elementwise("ndtri", p), c.b.scalar(math.sqrt(0.5), x.dtype))
+
+
 def _plain(function: str) -> Callable[[RuleContext, Value], Value]:
     return lambda c, x: c.b.elementwise(function, x)
 
@@ -135,6 +142,48 @@ def _bias_add(c: RuleContext) -> Value:
     return c.b.elementwise("add", c[0], c.b.broadcast(bias, c[0].dims))
 
 
+#: Both poles, next to them, both middles, outside.
+_QUANTILES = examples.unary(("f32",)) + tuple(
+    Example((Arg("f32", (len(values),), values=values),))
+    for values in (
+        (
+            0.0,
+            -0.0,
+            1.0,
+            -1.0,
+            0.5,
+            -0.5,
+            1.5,
+            -1.5,
+            float("nan"),
+            math.inf,
+            -math.inf,
+            1e-40,
+            -1e-40,
+        ),
+        (
+            1e-37,
+            1e-10,
+            1e-6,
+            1e-3,
+            0.1,
+            0.24,
+            0.26,
+            0.3,
+            0.49,
+            0.51,
+            0.7,
+            0.74,
+            0.76,
+            0.9,
+            0.999,
+            0.9999999,
+        ),
+        (-1e-37, -1e-10, -1e-6, -1e-3, -0.1, -0.3, -0.49, -0.51, -0.7, -0.9, -0.999, -0.9999999),
+    )
+)
+
+
 RULES: list[OpRule] = [
     unary("Exp", "exp", FLOATING),
     unary("Expm1", "expm1", FLOATING),
@@ -150,6 +199,8 @@ RULES: list[OpRule] = [
         notes="In f64 an infinity gives 1 or -1, where TensorFlow's vector code gives NaN.",
     ),
     unary("Erfc", "erfc", FLOATING),
+    OpRule("Ndtri", {"T": ("f32",)}, same_as_first, lambda c: c.b.elementwise("ndtri", c[0]), _QUANTILES),
+    OpRule("Erfinv", {"T": ("f32",)}, same_as_first, lambda c: erfinv(c, c[0]), _QUANTILES),
     unary("Sin", "sin", FLOATING, "finite"),
     unary("Cos", "cos", FLOATING, "finite"),
     unary("Tan", "tan", FLOATING, "finite"),

@@ -1,6 +1,8 @@
-"""erf and erfc."""
+"""erf, erfc and the normal quantile."""
 
 from __future__ import annotations
+
+import math
 
 from llvmlite import ir
 
@@ -10,9 +12,12 @@ from tf_disc.compiler.codegen.mathlib.coefficients import (
     ERFC,
     ERFC_DOUBLE,
     ERFC_WHOLE_DOUBLE,
+    NDTRI_MIDDLE,
+    NDTRI_TAIL,
 )
 from tf_disc.compiler.codegen.mathlib.exponential import exp_unchecked, scaled_exp, scaled_expm1
 from tf_disc.compiler.codegen.mathlib.lanes import Lanes
+from tf_disc.compiler.codegen.mathlib.logarithm import divided, exponent_of, log_of_parts
 from tf_disc.compiler.codegen.mathlib.record import MathFunction
 
 # From here on erf rounds to 1.
@@ -69,6 +74,29 @@ def erfc(lanes: Lanes, x: ir.Value) -> ir.Value:
     return lanes.select(lanes.less(x, lanes.const(0.0)), lanes.sub(lanes.const(2.0), value), value)
 
 
+def ndtri(lanes: Lanes, p: ir.Value) -> ir.Value:
+    # Of q = min(p, 1 - p): near 1/2 a polynomial of the distance from it, below 1/4 one of
+    # t = sqrt(-2 log(q)), from which the quantile differs by less than 1.
+    one, half = lanes.const(1.0), lanes.const(0.5)
+    q = lanes.select(lanes.less(half, p), lanes.sub(one, p), p)
+    w = lanes.sub(p, half)
+    middle = lanes.mul(w, lanes.horner(lanes.mul(w, w), NDTRI_MIDDLE))
+    shifted = exponent_of(lanes, q)
+    logarithm = log_of_parts(lanes, shifted, lanes.sub(divided(lanes, q, shifted), one))
+    t = lanes.sqrt(lanes.mul(logarithm, lanes.const(-2.0)))
+    inverse = lanes.div(one, lanes.add(t, lanes.const(3.0)))
+    mapped = lanes.fma(inverse, lanes.const(-6.0), one)
+    tail = lanes.sub(t, lanes.horner(mapped, NDTRI_TAIL))
+    # 0 and 1 are poles, denormals with them; beyond there is nothing. NaN is not less than 1/4 and
+    # comes through `middle`.
+    normal = lanes.format.smallest_normal
+    negative = lanes.not_less(lanes.const(-normal), q)
+    outside = lanes.select(negative, lanes.const(math.nan), lanes.const(math.inf))
+    small = lanes.less(q, lanes.const(normal))
+    tail = lanes.copysign(lanes.select(small, outside, tail), w)
+    return lanes.select(lanes.less(q, lanes.const(0.25)), tail, middle)
+
+
 FUNCTIONS = (
     MathFunction(
         name="erf",
@@ -88,5 +116,15 @@ FUNCTIONS = (
         source="exp(-x^2) times a minimax polynomial of 1 / (k + x), k = 2, in f64 4; in f64 "
         "1 - erf(x) below 1",
         emitter=erfc,
+    ),
+    MathFunction(
+        name="ndtri",
+        arity=1,
+        max_ulp={"f32": 5.0},
+        valid_range="all",
+        special_values="ndtri(0) = -inf, ndtri(1) = inf, ndtri(1/2) = +0, NaN outside [0, 1] and for "
+        "NaN",
+        source="minimax polynomials of p - 1/2, and below 1/4 of sqrt(-2 log(min(p, 1 - p)))",
+        emitter=ndtri,
     ),
 )

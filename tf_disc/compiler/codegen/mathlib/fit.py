@@ -10,6 +10,7 @@ tf_disc itself does not need.
 
 from __future__ import annotations
 
+import functools
 import math
 import struct
 from collections.abc import Callable, Sequence
@@ -141,6 +142,20 @@ def _erfcx(x: Real) -> Real:
     return mp.exp(x * x) * mp.erfc(x)
 
 
+@functools.cache
+def _quantile(t: Real) -> Real:
+    """The h for which a normal variable is above h with probability exp(-t^2 / 2), by Newton."""
+    h = mp.sqrt(max(t**2 - 2 * mp.log(t) - mp.log(2 * mp.pi), mp.mpf("0.2")))
+    for _ in range(60):
+        above = mp.erfc(h / mp.sqrt(2)) / 2
+        slope = mp.exp(-(h**2) / 2) / mp.sqrt(2 * mp.pi) / above
+        step = (mp.log(above) + t**2 / 2) / slope
+        h += step
+        if abs(step) < mp.mpf(10) ** -50:
+            return h
+    raise ArithmeticError(f"Newton's method found no quantile for t = {t}")
+
+
 def _even(function: Function, at_zero: Real) -> Function:
     """A function of x as one of z = x^2, with its value at 0 given."""
     return lambda z: function(mp.sqrt(z)) if z != 0 else at_zero
@@ -239,6 +254,24 @@ FITS: dict[str, Fit] = {
         22,
         lambda q: (1 - q) / 8 / _erfcx(4 * (1 + q) / (1 - q)),
         bits=53,
+        points=400,
+    ),
+    # The normal quantile: w P(w^2) of 1/2 + w, |w| <= 1/4; and t - P(1 - 6 u), u = 1 / (t + 3),
+    # of exp(-t^2 / 2) from 1/4 down to the smallest normal number; relative.
+    "ndtri_middle": Fit(
+        _even(lambda w: mp.sqrt(2) * mp.erfinv(2 * w) / w, mp.sqrt(2 * mp.pi)),
+        mp.mpf(0),
+        mp.mpf("0.0626"),
+        6,
+        _even(lambda w: w / (mp.sqrt(2) * mp.erfinv(2 * w)), 1 / mp.sqrt(2 * mp.pi)),
+        points=400,
+    ),
+    "ndtri_tail": Fit(
+        lambda v: 3 * (1 + v) / (1 - v) - _quantile(3 * (1 + v) / (1 - v)),
+        1 - 6 / mp.mpf("4.665"),
+        1 - 6 / mp.mpf("16.22"),
+        9,
+        lambda v: 1 / _quantile(3 * (1 + v) / (1 - v)),
         points=400,
     ),
     # sin(r) = r + r^3 P(r^2), relative to sin(r); likewise tan. cos(r) = 1 + r^2 P(r^2).
