@@ -1,0 +1,139 @@
+"""How far two right answers may lie apart: the same graph, with every inexact op's result disturbed within its error.
+
+Monte Carlo arithmetic (Parker 1997). IEEE's operations (add, multiply, divide, square root, comparisons, all moves) round
+one way only, so TensorFlow and a compiled kernel agree in every bit; an output that only such ops lead to must be equal.
+Math functions and sums are right within a bound, and what follows may amplify that: a difference of near equal numbers, a
+floor, a comparison. So the graph is run a few more times with each inexact result moved at random within its bound. What the
+outputs then do says how well each element is determined: a right kernel's results lie in their range.
+
+- Math functions: `_ULPS` ULP of the result (docs/numerics.md has bounds of at most 5.5; TensorFlow's own are alike).
+- Sums of n products or terms: 4 sqrt(n) eps times the sum of magnitudes (Higham and Mary 2019), at least 2 eps of it. Where
+  the sum of magnitudes overflows, the order decides between infinity, NaN and a number: then anything goes.
+- Results near the smallest normal number: that number, since denormals are flushed at places of each side's choosing.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tests.random.arrays import is_float
+from tests.random.interpreter import OPAQUE, execute_op, run_graph
+from tf_disc.compiler.op_rules import RULES
+
+_ULPS = 8.0
+#: TensorFlow's own error is larger in the tails of these.
+_OWN_ULPS = {"Erfc": 64.0}
+
+#: Ops of which every result is the exact one, rounded once, or a fixed sequence of such.
+EXACT = frozenset(
+    """Add AddV2 Sub Mul RealDiv Div DivNoNan MulNoNan Maximum Minimum Neg Abs Sign Sqrt Square SquaredDifference AddN BiasAdd
+    Relu Relu6 LeakyRelu ReluGrad Relu6Grad LeakyReluGrad Floor Ceil Round Rint Cast Select SelectV2 Max Min ClipByValue
+    Identity Snapshot StopGradient ZerosLike OnesLike Reciprocal Inv BiasAddV1""".split()
+)
+#: Sums: which operands they multiply or add up, all of them by magnitude.
+_SUMS = frozenset(
+    """Sum Mean L2Loss Cumsum MatMul BatchMatMul BatchMatMulV2 Einsum UnsortedSegmentSum SegmentSum BiasAddGrad""".split()
+)
+
+
+def inexact(op: str) -> bool:
+    """Whether tf_disc's result may differ in its last places. Ops without a rule stay with TensorFlow: they may not."""
+    rule = RULES.get(op)
+    return rule is not None and rule.cost in ("real", "heavy") and op not in EXACT
+
+
+class Disturbance:
+    """A hook of the interpreter that moves inexact results within their bounds; `scale` 0 moves nothing."""
+
+    def __init__(self, seed: int, scale: float) -> None:
+        self.rng, self.scale = np.random.default_rng(seed), scale
+
+    def __call__(self, op: tf.Operation, inputs: list[Any], results: list[Any]) -> list[Any]:
+        if self.scale == 0 or not inexact(op.type):
+            return results
+        return [self._moved(op, inputs, i, r) for i, r in enumerate(results)]
+
+    def _moved(self, op: tf.Operation, inputs: list[Any], at: int, result: Any) -> Any:
+        if result.dtype.as_datatype_enum in OPAQUE or not result.dtype.is_floating:
+            return result
+        value = result.numpy()
+        dtype = value.dtype
+        info = tf.dtypes.as_dtype(dtype)
+        eps, tiny = _eps(dtype), float(np.finfo(np.float32).tiny if dtype != np.float64 else np.finfo(dtype).tiny)
+        wide = value.astype(np.float64)
+        with np.errstate(all="ignore"):
+            bound = _OWN_ULPS.get(op.type, _ULPS) * eps * np.abs(wide) + _absolute(op, inputs, at, wide, eps)
+            bound = np.where(np.abs(wide) < 4 * tiny, bound + tiny, bound)
+            if op.type in ("Softmax", "LogSoftmax"):
+                bound = bound * (1 + np.sqrt(value.shape[-1]))
+            noise = self.rng.uniform(-1, 1, value.shape) * self.scale
+            moved = np.where(np.isfinite(bound), wide + noise * np.where(np.isfinite(bound), bound, 0), np.nan)
+            # NaN and infinity of the operands stay; an overflow on the way may or may not have been.
+            moved = np.where(np.isfinite(wide) | ~np.isfinite(bound), moved, wide)
+            if op.type in ("Sigmoid", "Softmax", "Tanh", "Erf"):
+                moved = np.clip(moved, -1, 1)
+            if op.type == "Softmax":
+                moved = np.where(_lost_rows(inputs[0].numpy()), self.rng.choice([np.nan, 0.0]), moved)
+            return tf.constant(moved.astype(dtype), info)
+
+
+def _lost_rows(x: Any) -> Any:
+    """Rows with NaN or inf: Eigen's Softmax makes all of such a row NaN, oneDNN's, which TensorFlow takes for some
+    types, leaves zeros beside the NaN."""
+    x = x.astype(np.float64)
+    return (np.isnan(x) | np.isposinf(x)).any(-1, keepdims=True)
+
+
+def _eps(dtype: Any) -> float:
+    return float(tf.experimental.numpy.finfo(dtype).eps) if dtype.kind == "f" else 2.0**-7
+
+
+def _absolute(op: tf.Operation, inputs: list[Any], at: int, result: Any, eps: float) -> Any:
+    """The part of the bound that is not relative to the result."""
+    if op.type in _SUMS:
+        floats = [i.numpy() for i in inputs if i.dtype.is_floating]
+        terms = max(1.0, _terms(op, inputs, result))
+        sizes = iter([tf.constant(_magnitude(f)) for f in floats])
+        replaced = [next(sizes) if i.dtype.is_floating else i for i in inputs]
+        total = execute_op(op, replaced)[at].numpy().astype(np.float64)
+        return max(4 * np.sqrt(terms), 2.0) * eps * np.abs(total)
+    if op.type == "Prod":
+        terms = max(1.0, _terms(op, inputs, result))
+        x = np.abs(inputs[0].numpy().astype(np.float64))
+        axes = tuple(np.asarray(inputs[1].numpy()).reshape(-1) % max(x.ndim, 1))
+        high = np.prod(np.maximum(x, 1), axis=axes, keepdims=bool(op.get_attr("keep_dims")))
+        low = np.prod(np.minimum(x, 1), axis=axes, keepdims=bool(op.get_attr("keep_dims")))
+        # Partial products that overflow or vanish depend on the order.
+        lost = (high > 0.1 * float(inputs[0].dtype.max)) | (low < 2.0**-100)
+        return np.where(lost & np.isfinite(result), np.inf, terms * eps * np.abs(result))
+    if op.type in ("LogSoftmax", "TanhGrad", "SigmoidGrad", "Expm1", "Log", "Log1p", "Pow", "Sin", "Cos", "Tan"):
+        largest = sum(np.abs(_magnitude(i.numpy()).astype(np.float64)) for i in inputs if i.dtype.is_floating)
+        return 2 * eps * (largest if op.type in ("LogSoftmax", "TanhGrad", "SigmoidGrad") else 0)
+    return 0.0
+
+
+def _terms(op: tf.Operation, inputs: list[Any], result: Any) -> float:
+    """How many numbers went into one of the result: the most that it can be."""
+    elements = max(int(np.prod(i.shape)) for i in inputs)
+    if op.type in ("MatMul", "BatchMatMul", "BatchMatMulV2", "Einsum"):
+        return float(max((int(d) for i in inputs for d in i.shape), default=1))
+    return elements / max(1, result.size) if op.type in ("Sum", "Mean", "Prod") else float(elements)
+
+
+def _magnitude(value: Any) -> Any:
+    """Magnitudes; NaN and infinity count nothing, since all orders of adding agree on them."""
+    if not is_float(value.dtype):
+        return value
+    return np.where(np.isfinite(value.astype(np.float64)), np.abs(value), 0).astype(value.dtype)
+
+
+def runs(concrete: Any, args: list[Any], seeds: range, scale: float = 1.0) -> list[list[Any]]:
+    """The graph's outputs, once a seed. `args` makes fresh variables, since a run may assign them."""
+    found = []
+    for seed in seeds:
+        outputs = run_graph(concrete.graph, args[0](), Disturbance(seed, scale))
+        found.append([o.numpy() for o in outputs])
+    return found

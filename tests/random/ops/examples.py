@@ -1,0 +1,61 @@
+"""Ops without a builder of their own: the calls that their records' examples make.
+
+So a new record is drawn from the day it is written, if only at its examples' sizes.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from tests.random.maker import Maker
+from tests.random.recipe import Operand, Type
+from tf_disc.compiler.op_rules import RULES
+from tf_disc.compiler.op_rules.record import Arg, OpRule
+
+
+def build(m: Maker, rule: OpRule) -> bool:
+    """One example's operands and attributes, the operands new inputs or values of just their types."""
+    good = [i for i, e in enumerate(rule.examples) if not e.error]
+    if not good:
+        return False
+    at = m.src.of(good)
+    example = rule.examples[at]
+    count = sum(len(a) if isinstance(a, tuple) else 1 for a in example.args)
+    by_value = {p % count for p in rule.by_value}
+    position = 0
+
+    def operand(arg: Arg) -> Operand:
+        nonlocal position
+        mine, position = position, position + 1
+        if mine in by_value:
+            return {"const": _plain(arg), "dtype": arg.dtype, "dims": list(arg.dims)}
+        type_ = Type(arg.dtype, tuple(arg.dims))
+        if arg.values is not None:
+            return m.new_input(type_, "values", values=_plain(arg))
+        if arg.high:
+            return m.new_input(type_, "index", arg.high)
+        return m.same(type_) if arg.kind == "any" else m.new_input(type_, arg.kind)
+
+    inputs = [[operand(a) for a in arg] if isinstance(arg, tuple) else operand(arg) for arg in example.args]
+    m.add(rule.op, inputs, result_types(rule.op, at), dict(example.attrs))
+    return True
+
+
+def _plain(arg: Arg) -> Any:
+    return np.asarray(arg.values).reshape(-1).tolist() if arg.dims else np.asarray(arg.values).item()
+
+
+@functools.cache
+def result_types(op: str, at: int) -> list[Type]:
+    """What TensorFlow gives for an example."""
+    from tests.compiler.test_op_examples import flat_args, make, run_tensorflow
+    from tests.random.arrays import name_of
+
+    rule = RULES[op]
+    example = rule.examples[at]
+    rng = np.random.default_rng(0)
+    results = run_tensorflow(rule, example, [make(a, rng) for a in flat_args(example)])
+    return [Type(name_of(r.dtype), tuple(r.shape)) for r in results]
