@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -123,11 +124,44 @@ class Memory(tf.Module):
         return {"y": tf.tanh(bert_layers.layer_norm(y + x, g, b))}
 
 
+class KerasModel(tf.Module):
+    """A Keras model in inference: `y`, of whatever shape it has."""
+
+    def __init__(self, build: Callable[[], Any], shape: list[int | None]) -> None:
+        super().__init__()
+        tf.keras.utils.set_random_seed(0)
+        self.model = build()
+        self.serve = tf.function(
+            lambda x: {"y": self.model(x, training=False)},
+            input_signature=[tf.TensorSpec([None, *shape], tf.float32, "x")],
+        )
+
+
+def _recurrent() -> Any:
+    """A bidirectional LSTM, a GRU and a softmax over sequences of 64 numbers."""
+    layers = tf.keras.layers
+    given = tf.keras.Input((None, 64))
+    x = layers.Bidirectional(layers.LSTM(128, return_sequences=True))(given)
+    return tf.keras.Model(given, layers.Dense(10, "softmax")(layers.GRU(128)(x)))
+
+
+def _application(name: str) -> Callable[[], tf.Module]:
+    # Keras is imported when it is asked for, and not before.
+    def build() -> Any:
+        return getattr(tf.keras.applications, name)(weights=None)
+
+    return lambda: KerasModel(build, [224, 224, 3])
+
+
 MODELS: dict[str, Callable[[], tf.Module]] = {
     "memory": Memory,
     "deepfm": DeepFm,
     "minilm": lambda: Encoder(6, 384, 12, 1536),
     "bert_base": lambda: Encoder(12, 768, 12, 3072),
+    "resnet50": _application("ResNet50"),
+    "mobilenet_v2": _application("MobileNetV2"),
+    "efficientnet_b0": _application("EfficientNetB0"),
+    "lstm": lambda: KerasModel(_recurrent, [None, 64]),
 }
 
 

@@ -32,7 +32,9 @@ def largest(dtype: Any) -> float:
     return float(tf.dtypes.as_dtype(dtype).max)
 
 
-def fill(type_: Type, shape: tuple[int, ...], kind: str, rng: np.random.Generator, special: bool) -> Any:
+def fill(
+    type_: Type, shape: tuple[int, ...], kind: str, rng: np.random.Generator, special: bool
+) -> Any:
     """Random contents. `special`: NaN, infinities, zeros of both signs, the ends of ranges among them."""
     dtype = NUMPY[type_.dtype]
     size = int(np.prod(shape))
@@ -62,14 +64,19 @@ def make_input(item: Input, call: Call, rng: np.random.Generator) -> Any:
     if item.kind == "values":
         return np.array(item.values, dtype).reshape(shape)
     if item.kind == "index":
-        high = max(size_of(item.high, call.sizes), 1)  # no index is good for nothing: TensorFlow refuses 0
+        high = max(
+            size_of(item.high, call.sizes), 1
+        )  # no index is good for nothing: TensorFlow refuses 0
         return rng.integers(0, high, shape).astype(dtype)
     return fill(item.type, shape, item.kind, rng, call.special)
 
 
 def make_inputs(recipe: Recipe, call: Call) -> list[Any]:
     """The arrays of a call, the same each time."""
-    return [make_input(item, call, np.random.default_rng((call.seed, item.key))) for item in recipe.inputs]
+    return [
+        make_input(item, call, np.random.default_rng((call.seed, item.key)))
+        for item in recipe.inputs
+    ]
 
 
 def make_variables(recipe: Recipe, seed: int) -> list[Any]:

@@ -76,7 +76,9 @@ def check(recipe: Recipe) -> Verdict:
 
 def _words(recipe: Recipe, i: int) -> str:
     sizes = {s: n for s, n in recipe.calls[i].sizes.items() if not s.endswith("_")}
-    return ", ".join(f"{s}={n}" for s, n in sizes.items()) + (" special" if recipe.calls[i].special else "")
+    return ", ".join(f"{s}={n}" for s, n in sizes.items()) + (
+        " special" if recipe.calls[i].special else ""
+    )
 
 
 class Side:
@@ -125,7 +127,14 @@ class Side:
 
 def first_words(message: str) -> str:
     """An error's text without the names of nodes and functions, which differ."""
-    text = re.sub(r"\{\{.*?\}\}|\[\[.*?\]\]", "", message.split("\n")[0])
+    # TensorFlow puts where a node was made before what went wrong.
+    lines = [
+        x
+        for x in message.split("\n")
+        if x.strip()
+        and not x.startswith((" ", "\t", "Graph execution", "Detected at", "node ", "<stack"))
+    ]
+    text = re.sub(r"\{\{.*?\}\}|\[\[.*?\]\]", "", lines[0] if lines else message)
     text = re.sub(r"[Ff]unction_node \S+|\b[\w/]*cluster_[0-9a-f]{16}[\w/]*", "", text)
     return " ".join(text.split())[:100]
 
@@ -133,7 +142,11 @@ def first_words(message: str) -> str:
 def _agree(side: Side, i: int, want: Outcome, have: Outcome) -> tuple[str, str] | None:
     if want.error or have.error:
         same = want.error.split(":")[0] == have.error.split(":")[0]
-        return None if same else ("error", f"{have.error or 'a value'}; TensorFlow: {want.error or 'a value'}")
+        return (
+            None
+            if same
+            else ("error", f"{have.error or 'a value'}; TensorFlow: {want.error or 'a value'}")
+        )
     inexact: bool | None = None
     runs: list[list[Any]] = []
     for k, (a, b) in enumerate(zip(want.outputs, have.outputs, strict=True)):

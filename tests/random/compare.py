@@ -31,7 +31,11 @@ def distance(plain: Any, found: Any) -> Any:
     """ULP of plain's type between two float arrays of one shape; inf where one is NaN or an infinity and the other not."""
     a, b = plain.astype(np.float64), found.astype(np.float64)
     eps = 2.0**-7 if plain.dtype.kind != "f" else float(np.finfo(plain.dtype).eps)
-    tiny = float(np.finfo(plain.dtype).tiny) if plain.dtype.kind == "f" else float(np.finfo(np.float32).tiny)
+    tiny = (
+        float(np.finfo(plain.dtype).tiny)
+        if plain.dtype.kind == "f"
+        else float(np.finfo(np.float32).tiny)
+    )
     with np.errstate(all="ignore"):
         unit = eps * np.maximum(np.minimum(np.abs(a), largest(plain.dtype)), tiny)
         apart = np.abs(a - b) / unit
@@ -74,5 +78,9 @@ def _kind(a: Any) -> Any:
 def describe(plain: Any, found: Any, mask: Any) -> str:
     """The first elements that differ, in words."""
     at = np.argwhere(mask)
-    shown = [f"{tuple(map(int, i))}: {found[tuple(i)]!r}, TensorFlow {plain[tuple(i)]!r}" for i in at[:3]]
-    return f"{int(mask.sum())} of {mask.size} {plain.dtype} elements differ, at " + "; at ".join(shown)
+    shown = [
+        f"{tuple(map(int, i))}: {found[tuple(i)]!r}, TensorFlow {plain[tuple(i)]!r}" for i in at[:3]
+    ]
+    return f"{int(mask.sum())} of {mask.size} {plain.dtype} elements differ, at " + "; at ".join(
+        shown
+    )

@@ -28,15 +28,18 @@ _ULPS = 8.0
 _OWN_ULPS = {"Erfc": 64.0}
 
 #: Ops of which every result is the exact one, rounded once, or a fixed sequence of such.
-EXACT = frozenset(
-    """Add AddV2 Sub Mul RealDiv Div DivNoNan MulNoNan Maximum Minimum Neg Abs Sign Sqrt Square SquaredDifference AddN BiasAdd
-    Relu Relu6 LeakyRelu ReluGrad Relu6Grad LeakyReluGrad Floor Ceil Round Rint Cast Select SelectV2 Max Min ClipByValue
-    Identity Snapshot StopGradient ZerosLike OnesLike Reciprocal Inv BiasAddV1""".split()
-)
+EXACT = frozenset({
+    "Abs", "Add", "AddN", "AddV2", "BiasAdd", "BiasAddV1", "Cast", "Ceil", "ClipByValue", "Div",
+    "DivNoNan", "Floor", "Identity", "Inv", "LeakyRelu", "LeakyReluGrad", "Max", "Maximum",
+    "Min", "Minimum", "Mul", "MulNoNan", "Neg", "OnesLike", "RealDiv", "Reciprocal", "Relu",
+    "Relu6", "Relu6Grad", "ReluGrad", "Rint", "Round", "Select", "SelectV2", "Sign", "Snapshot",
+    "Sqrt", "Square", "SquaredDifference", "StopGradient", "Sub", "ZerosLike",
+})  # fmt: skip
 #: Sums: which operands they multiply or add up, all of them by magnitude.
-_SUMS = frozenset(
-    """Sum Mean L2Loss Cumsum MatMul BatchMatMul BatchMatMulV2 Einsum UnsortedSegmentSum SegmentSum BiasAddGrad""".split()
-)
+_SUMS = frozenset({
+    "BatchMatMul", "BatchMatMulV2", "BatchMatMulV3", "BiasAddGrad", "Cumsum", "Einsum",
+    "L2Loss", "MatMul", "Mean", "SegmentSum", "Sum", "UnsortedSegmentSum",
+})  # fmt: skip
 
 
 def inexact(op: str) -> bool:
@@ -62,21 +65,30 @@ class Disturbance:
         value = result.numpy()
         dtype = value.dtype
         info = tf.dtypes.as_dtype(dtype)
-        eps, tiny = _eps(dtype), float(np.finfo(np.float32).tiny if dtype != np.float64 else np.finfo(dtype).tiny)
+        eps, tiny = (
+            _eps(dtype),
+            float(np.finfo(np.float32).tiny if dtype != np.float64 else np.finfo(dtype).tiny),
+        )
         wide = value.astype(np.float64)
         with np.errstate(all="ignore"):
-            bound = _OWN_ULPS.get(op.type, _ULPS) * eps * np.abs(wide) + _absolute(op, inputs, at, wide, eps)
+            bound = _OWN_ULPS.get(op.type, _ULPS) * eps * np.abs(wide) + _absolute(
+                op, inputs, at, wide, eps
+            )
             bound = np.where(np.abs(wide) < 4 * tiny, bound + tiny, bound)
             if op.type in ("Softmax", "LogSoftmax"):
                 bound = bound * (1 + np.sqrt(value.shape[-1]))
             noise = self.rng.uniform(-1, 1, value.shape) * self.scale
-            moved = np.where(np.isfinite(bound), wide + noise * np.where(np.isfinite(bound), bound, 0), np.nan)
+            sure = np.isfinite(bound)
+            lost = self.rng.choice([np.nan, np.inf, -np.inf], value.shape)
+            moved = np.where(sure, wide + noise * np.where(sure, bound, 0), lost)
             # NaN and infinity of the operands stay; an overflow on the way may or may not have been.
-            moved = np.where(np.isfinite(wide) | ~np.isfinite(bound), moved, wide)
+            moved = np.where(np.isfinite(wide) | ~sure, moved, wide)
             if op.type in ("Sigmoid", "Softmax", "Tanh", "Erf"):
                 moved = np.clip(moved, -1, 1)
             if op.type == "Softmax":
-                moved = np.where(_lost_rows(inputs[0].numpy()), self.rng.choice([np.nan, 0.0]), moved)
+                moved = np.where(
+                    _lost_rows(inputs[0].numpy()), self.rng.choice([np.nan, 0.0]), moved
+                )
             return tf.constant(moved.astype(dtype), info)
 
 
@@ -109,8 +121,21 @@ def _absolute(op: tf.Operation, inputs: list[Any], at: int, result: Any, eps: fl
         # Partial products that overflow or vanish depend on the order.
         lost = (high > 0.1 * float(inputs[0].dtype.max)) | (low < 2.0**-100)
         return np.where(lost & np.isfinite(result), np.inf, terms * eps * np.abs(result))
-    if op.type in ("LogSoftmax", "TanhGrad", "SigmoidGrad", "Expm1", "Log", "Log1p", "Pow", "Sin", "Cos", "Tan"):
-        largest = sum(np.abs(_magnitude(i.numpy()).astype(np.float64)) for i in inputs if i.dtype.is_floating)
+    if op.type in (
+        "LogSoftmax",
+        "TanhGrad",
+        "SigmoidGrad",
+        "Expm1",
+        "Log",
+        "Log1p",
+        "Pow",
+        "Sin",
+        "Cos",
+        "Tan",
+    ):
+        largest = sum(
+            np.abs(_magnitude(i.numpy()).astype(np.float64)) for i in inputs if i.dtype.is_floating
+        )
         return 2 * eps * (largest if op.type in ("LogSoftmax", "TanhGrad", "SigmoidGrad") else 0)
     return 0.0
 
@@ -118,7 +143,7 @@ def _absolute(op: tf.Operation, inputs: list[Any], at: int, result: Any, eps: fl
 def _terms(op: tf.Operation, inputs: list[Any], result: Any) -> float:
     """How many numbers went into one of the result: the most that it can be."""
     elements = max(int(np.prod(i.shape)) for i in inputs)
-    if op.type in ("MatMul", "BatchMatMul", "BatchMatMulV2", "Einsum"):
+    if op.type in ("MatMul", "BatchMatMul", "BatchMatMulV2", "BatchMatMulV3", "Einsum"):
         return float(max((int(d) for i in inputs for d in i.shape), default=1))
     return elements / max(1, result.size) if op.type in ("Sum", "Mean", "Prod") else float(elements)
 

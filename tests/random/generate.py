@@ -49,7 +49,13 @@ def _all_types() -> tuple[str, ...]:
 
 def _calls(src: Source) -> list[Call]:
     calls = []
-    for mode in (src.of(("small", "prime", "one", "zero")), "large", "special", "zero", src.of(_MODES)):
+    for mode in (
+        src.of(("small", "prime", "one", "zero")),
+        "large",
+        "special",
+        "zero",
+        src.of(_MODES),
+    ):
         pool = PRIMES if mode in ("prime", "special") else _SMALL
         sizes = {s: src.of(pool) for s in SYMBOLS}
         if mode in ("large", "zero"):
@@ -57,7 +63,9 @@ def _calls(src: Source) -> list[Call]:
         elif mode == "one":
             sizes = {s: 1 if src.chance(50) else n for s, n in sizes.items()}
         twins = {f"{s}_": 1 if src.chance(50) else n for s, n in sizes.items()}
-        calls.append(Call({**sizes, **twins}, src.integer(0, 9999), mode == "special", src.chance(30)))
+        calls.append(
+            Call({**sizes, **twins}, src.integer(0, 9999), mode == "special", src.chance(30))
+        )
     return calls
 
 
@@ -150,7 +158,11 @@ def _switch(m: Maker) -> bool:
 
 def _while(m: Maker) -> bool:
     """A loop of few rounds: the count is a Const, or an input."""
-    count = m.constant(m.src.integer(0, 3)) if m.src.chance(50) else m.new_input(Type("i32", ()), "index", 4)
+    count = (
+        m.constant(m.src.integer(0, 3))
+        if m.src.chance(50)
+        else m.new_input(Type("i32", ()), "index", 4)
+    )
     values = list(m.types)
     loop = [m.src.of(values), *m.src.some(values[-4:], 2)]
     inner = Maker(m.root, m)
@@ -167,7 +179,13 @@ def _while(m: Maker) -> bool:
         results.append(next(v for v in reversed(inner.types) if inner.types[v] == type_))
     extra = inner.captured[len(loop) :]
     body = inner.finish(results)
-    m.add("@while", [count, *loop, *extra], [m.types[v] for v in loop], {"vars": len(loop)}, {"body": body})
+    m.add(
+        "@while",
+        [count, *loop, *extra],
+        [m.types[v] for v in loop],
+        {"vars": len(loop)},
+        {"body": body},
+    )
     return True
 
 

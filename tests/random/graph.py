@@ -50,9 +50,13 @@ class _Builder:
             return tf.constant(fill(type_, tuple(operand["dims"]), "finite", rng, False))
         return self._sizes(operand, values, tf.dtypes.as_dtype(dtype))
 
-    def _sizes(self, operand: dict[str, Any], values: list[tf.Tensor], dtype: tf.DType) -> tf.Tensor:
+    def _sizes(
+        self, operand: dict[str, Any], values: list[tf.Tensor], dtype: tf.DType
+    ) -> tf.Tensor:
         parts = [
-            tf.constant(s, dtype) if isinstance(s, int) else tf.shape(values[s[0]], out_type=dtype)[s[1]]
+            tf.constant(s, dtype)
+            if isinstance(s, int)
+            else tf.shape(values[s[0]], out_type=dtype)[s[1]]
             for s in operand["sizes"]
         ]
         if operand.get("scalar"):
@@ -78,7 +82,10 @@ class _Builder:
         yes = self.body(node.bodies["then"], [b.output_true for b in both])
         no = self.body(node.bodies["else"], [b.output_false for b in both])
         # Through Identity: a Merge may not see an output of the Switch itself twice.
-        return [tf.raw_ops.Merge(inputs=[tf.identity(n), tf.identity(y)]).output for n, y in zip(no, yes)]
+        return [
+            tf.raw_ops.Merge(inputs=[tf.identity(n), tf.identity(y)]).output
+            for n, y in zip(no, yes)
+        ]
 
     def _while(self, node: Node, inputs: list[Any]) -> list[tf.Tensor]:
         count, *rest = inputs
@@ -90,7 +97,10 @@ class _Builder:
 
         loop = [tf.identity(v) for v in loop]
         results = tf.while_loop(
-            lambda i, *_: i < count, step, (tf.constant(0), *loop), shape_invariants=(tf.TensorShape([]), *shapes)
+            lambda i, *_: i < count,
+            step,
+            (tf.constant(0), *loop),
+            shape_invariants=(tf.TensorShape([]), *shapes),
         )
         return list(results[1:])
 
@@ -99,7 +109,9 @@ class _Builder:
         try:
             if node.attrs["way"] == "tape" and self.tape is not None:
                 with self.tape.stop_recording():
-                    found = self.tape.gradient(ys, xs, unconnected_gradients=tf.UnconnectedGradients.ZERO)
+                    found = self.tape.gradient(
+                        ys, xs, unconnected_gradients=tf.UnconnectedGradients.ZERO
+                    )
             else:
                 found = tf.gradients(ys, xs, unconnected_gradients=tf.UnconnectedGradients.ZERO)
         except (LookupError, TypeError, ValueError, NotImplementedError):
@@ -126,7 +138,9 @@ def needs_tape(recipe: Recipe) -> bool:
     return any(n.op == "@grad" and n.attrs["way"] == "tape" for n in recipe.body.nodes)
 
 
-def make_function(recipe: Recipe, variables: Sequence[tf.Variable]) -> Callable[..., list[tf.Tensor]]:
+def make_function(
+    recipe: Recipe, variables: Sequence[tf.Variable]
+) -> Callable[..., list[tf.Tensor]]:
     """The graph as a tf.function of the recipe's inputs, with the sizes in its signature that the inputs state."""
     signature = [
         tf.TensorSpec([d if k else None for d, k in zip(i.type.dims, i.known)], NUMPY[i.type.dtype])

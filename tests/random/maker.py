@@ -117,7 +117,9 @@ class Maker:
 
     # -- choices -----------------------------------------------------------------
 
-    def all(self, dtypes: Iterable[str] | None = None, min_rank: int = 0, max_rank: int = MAX_RANK) -> list[int]:
+    def all(
+        self, dtypes: Iterable[str] | None = None, min_rank: int = 0, max_rank: int = MAX_RANK
+    ) -> list[int]:
         """Values at hand of these types and ranks."""
         wanted = None if dtypes is None else set(dtypes)
         return [
@@ -151,7 +153,9 @@ class Maker:
                 return found
         return tuple(self.src.of((1, 2, 3)) for _ in range(rank))
 
-    def pick(self, dtypes: Sequence[str], min_rank: int = 0, max_rank: int = 4, fresh: int = 10) -> int:
+    def pick(
+        self, dtypes: Sequence[str], min_rank: int = 0, max_rank: int = 4, fresh: int = 10
+    ) -> int:
         """A value of one of the types: mostly one at hand, the newest most often; else a new input."""
         found = self.all(dtypes, min_rank, max_rank)
         if found and not self.src.chance(fresh):

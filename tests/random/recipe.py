@@ -13,7 +13,8 @@ An operand is
 - `{"var": k}`: the handle of variable k;
 - a list of operands, for an op that takes a list.
 
-Ops that begin with `@` are not single nodes: `@cond`, `@while`, `@switch` (raw Switch and Merge), `@grad`, `@read`, `@assign`.
+Ops that begin with `@` are not single nodes: `@cond`, `@while`, `@switch` (raw Switch and Merge), `@grad`, `@read` and
+`@assign` of a variable.
 """
 
 from __future__ import annotations

@@ -131,7 +131,7 @@ def _inlined(recipe: Recipe, at: int, inner: Body) -> Recipe:
     """One arm of a cond in place of the cond."""
     body, node = recipe.body, recipe.body.nodes[at]
     first = _first(body, at)
-    inside = {i: v for i, v in enumerate(node.inputs[1:])}
+    inside = dict(enumerate(node.inputs[1:]))
     nodes = list(body.nodes[:at])
     following = first
     for n in inner.nodes:
@@ -139,7 +139,10 @@ def _inlined(recipe: Recipe, at: int, inner: Body) -> Recipe:
         for _ in n.outs:
             inside[len(inside)] = following
             following += 1
-    number = {v: v if v < first else v - len(node.outs) + following - first for v in range(len(body.types()))}
+    number = {
+        v: v if v < first else v - len(node.outs) + following - first
+        for v in range(len(body.types()))
+    }
     number.update({first + i: inside[o] for i, o in enumerate(inner.outputs)})
     nodes += [_renumber(n, number) for n in body.nodes[at + 1 :]]
     return _with(recipe, body=Body(body.params, nodes, [number[o] for o in body.outputs]))

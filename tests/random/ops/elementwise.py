@@ -8,7 +8,15 @@ from tests.random.maker import Builder, Maker, broadcast
 from tests.random.recipe import Type
 from tf_disc.compiler.op_rules.record import Arg, OpRule, broadcast_all, same_as_first
 
-_COMPARED = ("Equal", "NotEqual", "Less", "LessEqual", "Greater", "GreaterEqual", "ApproximateEqual")
+_COMPARED = (
+    "Equal",
+    "NotEqual",
+    "Less",
+    "LessEqual",
+    "Greater",
+    "GreaterEqual",
+    "ApproximateEqual",
+)
 _TO_BOOL = (*_COMPARED, "IsNan", "IsInf", "IsFinite", "LogicalNot", "LogicalAnd", "LogicalOr")
 
 

@@ -39,13 +39,18 @@ def build(m: Maker, rule: OpRule) -> bool:
             return m.new_input(type_, "index", arg.high)
         return m.same(type_) if arg.kind == "any" else m.new_input(type_, arg.kind)
 
-    inputs = [[operand(a) for a in arg] if isinstance(arg, tuple) else operand(arg) for arg in example.args]
+    inputs = [
+        [operand(a) for a in arg] if isinstance(arg, tuple) else operand(arg)
+        for arg in example.args
+    ]
     m.add(rule.op, inputs, result_types(rule.op, at), dict(example.attrs))
     return True
 
 
 def _plain(arg: Arg) -> Any:
-    return np.asarray(arg.values).reshape(-1).tolist() if arg.dims else np.asarray(arg.values).item()
+    return (
+        np.asarray(arg.values).reshape(-1).tolist() if arg.dims else np.asarray(arg.values).item()
+    )
 
 
 @functools.cache

@@ -114,7 +114,11 @@ def _slice(m: Maker, rule: OpRule) -> bool:
         count.append(n)
         dims.append(combine("-", d, b) if n < 0 and b else d if n < 0 else n)
     index = m.src.of([d for d in rule.dtypes["Index"] if d in ("i32", "i64")])
-    m.add("Slice", [x, _operand(m, begin, index), _operand(m, count, index)], [Type(t.dtype, tuple(dims))])
+    m.add(
+        "Slice",
+        [x, _operand(m, begin, index), _operand(m, count, index)],
+        [Type(t.dtype, tuple(dims))],
+    )
     return True
 
 
@@ -146,7 +150,9 @@ def _concat(m: Maker, rule: OpRule) -> bool:
             and all(i == at or p == q for i, (p, q) in enumerate(zip(o.dims, t.dims)))
         ]  # fmt: skip
         fresh = Type(t.dtype, tuple(m.dim() if i == at else d for i, d in enumerate(t.dims)))
-        values.append(m.src.of(others) if m.src.chance(70) or not m.fits(fresh.dims) else m.new_input(fresh))
+        values.append(
+            m.src.of(others) if m.src.chance(70) or not m.fits(fresh.dims) else m.new_input(fresh)
+        )
     total: Dim = 0
     for v in values:
         total = combine("+", total, m.types[v].dims[at])
@@ -173,14 +179,17 @@ def _unpack(m: Maker, rule: OpRule) -> bool:
 
 
 def _divisible(m: Maker, dims: tuple[Dim, ...]) -> list[tuple[int, int]]:
-    return [(i, n) for i, d in enumerate(dims) if isinstance(d, int) for n in (1, 2, 3) if d % n == 0]
+    return [
+        (i, n) for i, d in enumerate(dims) if isinstance(d, int) for n in (1, 2, 3) if d % n == 0
+    ]
 
 
 def _split(m: Maker, rule: OpRule) -> bool:
     x = m.pick(rule.dtypes["T"], 1)
     t = m.types[x]
     if m.src.chance(30) and isinstance(t.dims[-1], str):  # a size that the call must make divisible
-        x = m.add("ConcatV2", [[x, x], m.constant(-1)], [Type(t.dtype, (*t.dims[:-1], combine("*", t.dims[-1], 2)))])[0]  # fmt: skip
+        twice = Type(t.dtype, (*t.dims[:-1], combine("*", t.dims[-1], 2)))
+        x = m.add("ConcatV2", [[x, x], m.constant(-1)], [twice])[0]
         at, num, part = len(t.dims) - 1, 2, t.dims[-1]
         if not m.fits(m.types[x].dims):
             return False
@@ -208,7 +217,11 @@ def _split_v(m: Maker, rule: OpRule) -> bool:
     stated = [first, -1] if m.src.chance(40) else parts
     index = m.src.of(rule.dtypes.get("Tlen", ("i32",)))
     outs = [Type(t.dtype, tuple(p if i == at else d for i, d in enumerate(t.dims))) for p in parts]
-    inputs = [x, _operand(m, stated, index), m.constant(at - len(t.dims) if m.src.chance(30) else at)]
+    inputs = [
+        x,
+        _operand(m, stated, index),
+        m.constant(at - len(t.dims) if m.src.chance(30) else at),
+    ]
     m.add("SplitV", inputs, outs, {"num_split": 2})
     return True
 
@@ -259,7 +272,12 @@ def _resource_gather(m: Maker, rule: OpRule) -> bool:
     if not m.fits((*own, *t.dims[1:])):
         return False
     ids = _index_of(m, t.dims[0], rule.dtypes["Tindices"], own)
-    m.add("ResourceGather", [{"var": variable}, ids], [Type(t.dtype, (*own, *t.dims[1:]))], {"dtype": t.dtype})
+    m.add(
+        "ResourceGather",
+        [{"var": variable}, ids],
+        [Type(t.dtype, (*own, *t.dims[1:]))],
+        {"dtype": t.dtype},
+    )
     return True
 
 
@@ -269,7 +287,12 @@ def _resource_gather_nd(m: Maker, rule: OpRule) -> bool:
     if not m.fits((*own, *t.dims[1:])):
         return False
     ids = _index_of(m, t.dims[0], rule.dtypes["Tindices"], (*own, 1))
-    m.add("ResourceGatherNd", [{"var": variable}, ids], [Type(t.dtype, (*own, *t.dims[1:]))], {"dtype": t.dtype})
+    m.add(
+        "ResourceGatherNd",
+        [{"var": variable}, ids],
+        [Type(t.dtype, (*own, *t.dims[1:]))],
+        {"dtype": t.dtype},
+    )
     return True
 
 
@@ -285,7 +308,9 @@ def _tile(m: Maker, rule: OpRule) -> bool:
     return True
 
 
-def _paddings(m: Maker, dims: tuple[Dim, ...], dtypes: tuple[str, ...], most: int = 3) -> tuple[Operand, tuple[Dim, ...]]:
+def _paddings(
+    m: Maker, dims: tuple[Dim, ...], dtypes: tuple[str, ...], most: int = 3
+) -> tuple[Operand, tuple[Dim, ...]]:
     pairs = [(m.src.integer(0, most), m.src.integer(0, most)) for _ in dims]
     flat = [n for pair in pairs for n in pair]
     operand = {"const": flat, "dtype": m.src.of(dtypes), "dims": [len(dims), 2]}
@@ -310,14 +335,21 @@ def _mirror_pad(m: Maker, rule: OpRule) -> bool:
     paddings, dims = _paddings(m, t.dims, rule.dtypes.get("Tpaddings", ("i32",)), 1)
     if not (m.fits(dims) and short(t.dims)):
         return False
-    m.add("MirrorPad", [x, paddings], [Type(t.dtype, dims)], {"mode": m.src.of(("REFLECT", "SYMMETRIC"))})
+    m.add(
+        "MirrorPad",
+        [x, paddings],
+        [Type(t.dtype, dims)],
+        {"mode": m.src.of(("REFLECT", "SYMMETRIC"))},
+    )
     return True
 
 
 def _reverse(m: Maker, rule: OpRule) -> bool:
     x = m.pick(rule.dtypes["T"], 1)
     t = m.types[x]
-    axes = [a - len(t.dims) if m.src.chance(30) else a for a in range(len(t.dims)) if m.src.chance(50)]
+    axes = [
+        a - len(t.dims) if m.src.chance(30) else a for a in range(len(t.dims)) if m.src.chance(50)
+    ]
     m.add("ReverseV2", [x, m.constant(axes, m.src.of(rule.dtypes.get("Tidx", ("i32",))))], [t])
     return True
 
@@ -332,7 +364,12 @@ def _one_hot(m: Maker, rule: OpRule) -> bool:
     dims = (*t.dims[:at], depth, *t.dims[at:])
     if not m.fits(dims):
         return False
-    m.add("OneHot", [x, m.constant(depth), m.scalar(dtype), m.scalar(dtype)], [Type(dtype, dims)], {"axis": axis})
+    m.add(
+        "OneHot",
+        [x, m.constant(depth), m.scalar(dtype), m.scalar(dtype)],
+        [Type(dtype, dims)],
+        {"axis": axis},
+    )
     return True
 
 

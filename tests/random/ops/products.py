@@ -28,7 +28,9 @@ def _matmul(m: Maker, rule: OpRule) -> bool:
     if not (m.fits((rows, columns)) and m.fits(dims)):
         return False
     b = _weight(m, Type(t.dtype, dims))
-    m.add("MatMul", [a, b], [Type(t.dtype, (rows, columns))], {"transpose_a": ta, "transpose_b": tb})
+    m.add(
+        "MatMul", [a, b], [Type(t.dtype, (rows, columns))], {"transpose_a": ta, "transpose_b": tb}
+    )
     return True
 
 
@@ -65,7 +67,12 @@ def _einsum(m: Maker, rule: OpRule) -> bool:
     result = tuple(size[x] for x in equation.split("->")[1])
     if not (m.fits(dims) and m.fits(result)):
         return False
-    m.add("Einsum", [[a, m.same(Type(t.dtype, dims))]], [Type(t.dtype, result)], {"equation": equation})
+    m.add(
+        "Einsum",
+        [[a, m.same(Type(t.dtype, dims))]],
+        [Type(t.dtype, result)],
+        {"equation": equation},
+    )
     return True
 
 

@@ -39,7 +39,9 @@ def _reshape(m: Maker, rule: OpRule) -> bool:
         new.insert(at, 1)
         part.insert(at, 1)
     elif way == 3 and any(isinstance(d, int) and d > 3 and d % 2 == 0 for d in t.dims):  # split
-        at = m.src.of([i for i, d in enumerate(t.dims) if isinstance(d, int) and d > 3 and d % 2 == 0])
+        at = m.src.of(
+            [i for i, d in enumerate(t.dims) if isinstance(d, int) and d > 3 and d % 2 == 0]
+        )
         halves: tuple[int, int] = (2, int(t.dims[at]) // 2)
         new[at : at + 1], part[at : at + 1] = list(halves), list(halves)
     elif way == 4 and rank >= 2:  # other order of the same sizes
@@ -59,7 +61,9 @@ def _expand_dims(m: Maker, rule: OpRule) -> bool:
     at = m.src.integer(0, len(t.dims))
     axis = at - len(t.dims) - 1 if m.src.chance(40) else at
     index = m.src.of(rule.dtypes["Tdim"])
-    m.add("ExpandDims", [x, m.constant(axis, index)], [Type(t.dtype, (*t.dims[:at], 1, *t.dims[at:]))])
+    m.add(
+        "ExpandDims", [x, m.constant(axis, index)], [Type(t.dtype, (*t.dims[:at], 1, *t.dims[at:]))]
+    )
     return True
 
 
@@ -83,7 +87,9 @@ def _transpose(m: Maker, rule: OpRule) -> bool:
     while left:
         perm.append(left.pop(m.src.integer(0, len(left) - 1)))
     index = m.src.of(rule.dtypes["Tperm"])
-    m.add("Transpose", [x, m.constant(perm, index)], [Type(t.dtype, tuple(t.dims[p] for p in perm))])
+    m.add(
+        "Transpose", [x, m.constant(perm, index)], [Type(t.dtype, tuple(t.dims[p] for p in perm))]
+    )
     return True
 
 
