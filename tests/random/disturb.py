@@ -30,15 +30,19 @@ _OWN_ULPS = {"Erfc": 64.0}
 #: Ops of which every result is the exact one, rounded once, or a fixed sequence of such.
 EXACT = frozenset({
     "Abs", "Add", "AddN", "AddV2", "BiasAdd", "BiasAddV1", "Cast", "Ceil", "ClipByValue", "Div",
-    "DivNoNan", "Floor", "Identity", "Inv", "LeakyRelu", "LeakyReluGrad", "Max", "Maximum",
-    "Min", "Minimum", "Mul", "MulNoNan", "Neg", "OnesLike", "RealDiv", "Reciprocal", "Relu",
-    "Relu6", "Relu6Grad", "ReluGrad", "Rint", "Round", "Select", "SelectV2", "Sign", "Snapshot",
-    "Sqrt", "Square", "SquaredDifference", "StopGradient", "Sub", "ZerosLike",
+    "DivNoNan", "EnsureShape", "Floor", "FloorDiv", "FloorMod", "Identity", "Inv", "LeakyRelu",
+    "LeakyReluGrad", "Max", "Maximum", "Min", "Minimum", "Mod", "Mul", "MulNoNan", "Neg",
+    "OnesLike", "PreventGradient", "RealDiv", "Reciprocal", "Relu", "Relu6", "Relu6Grad",
+    "ReluGrad", "Rint", "Round", "Select", "SelectV2", "Sign", "Snapshot", "Softsign", "Sqrt",
+    "Square", "SquaredDifference", "StopGradient", "Sub", "TensorScatterMax",
+    "TensorScatterMin", "TensorScatterUpdate", "TruncateDiv", "TruncateMod",
+    "UnsortedSegmentMax", "UnsortedSegmentMin", "ZerosLike",
 })  # fmt: skip
 #: Sums: which operands they multiply or add up, all of them by magnitude.
 _SUMS = frozenset({
     "BatchMatMul", "BatchMatMulV2", "BatchMatMulV3", "BiasAddGrad", "Cumsum", "Einsum",
-    "L2Loss", "MatMul", "Mean", "SegmentSum", "Sum", "UnsortedSegmentSum",
+    "L2Loss", "MatMul", "Mean", "MirrorPadGrad", "ScatterNd", "SegmentSum", "SparseSegmentSum",
+    "Sum", "TensorScatterAdd", "TensorScatterSub", "UnsortedSegmentSum",
 })  # fmt: skip
 
 
@@ -71,9 +75,9 @@ class Disturbance:
         )
         wide = value.astype(np.float64)
         with np.errstate(all="ignore"):
-            bound = _OWN_ULPS.get(op.type, _ULPS) * eps * np.abs(wide) + _absolute(
-                op, inputs, at, wide, eps
-            )
+            size = np.maximum(np.abs(wide), 0 if dtype != np.float16 else np.finfo(dtype).tiny)
+            bound = _OWN_ULPS.get(op.type, _ULPS) * eps * size
+            bound = bound + _absolute(op, inputs, at, wide, eps)
             bound = np.where(np.abs(wide) < 4 * tiny, bound + tiny, bound)
             if op.type in ("Softmax", "LogSoftmax"):
                 bound = bound * (1 + np.sqrt(value.shape[-1]))
@@ -85,6 +89,11 @@ class Disturbance:
             moved = np.where(np.isfinite(wide) | ~sure, moved, wide)
             if op.type in ("Sigmoid", "Softmax", "Tanh", "Erf"):
                 moved = np.clip(moved, -1, 1)
+            if op.type in ("Sin", "Cos", "Tan"):
+                # docs/numerics.md: neighbouring floats lie many periods apart.
+                far = np.abs(inputs[0].numpy().astype(np.float64)) > 2.0**40
+                far &= np.isfinite(wide)
+                moved = np.where(far, self.rng.uniform(-1, 1, value.shape) * self.scale, moved)
             if op.type == "Softmax":
                 moved = np.where(
                     _lost_rows(inputs[0].numpy()), self.rng.choice([np.nan, 0.0]), moved
@@ -109,6 +118,8 @@ def _absolute(op: tf.Operation, inputs: list[Any], at: int, result: Any, eps: fl
         floats = [i.numpy() for i in inputs if i.dtype.is_floating]
         terms = max(1.0, _terms(op, inputs, result))
         sizes = iter([tf.constant(_magnitude(f)) for f in floats])
+        if op.type == "TensorScatterSub":
+            sizes = iter([next(sizes), -next(sizes)])
         replaced = [next(sizes) if i.dtype.is_floating else i for i in inputs]
         total = execute_op(op, replaced)[at].numpy().astype(np.float64)
         return max(4 * np.sqrt(terms), 2.0) * eps * np.abs(total)

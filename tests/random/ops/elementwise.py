@@ -81,7 +81,8 @@ def by_kind(rule: OpRule) -> Builder | None:
         return binary
     dims = [{a.dims for a in e.args} for e in rule.examples if not e.error]
     dtypes = [{a.dtype for a in e.args} for e in rule.examples if not e.error]
-    if rule.shape is same_as_first and all(len(d) == 1 for d in (*dims, *dtypes)):
+    one = all(len(d) == 1 for d in (*dims, *dtypes))
+    if one and len(args) > 1 and (rule.shape is same_as_first or rule.op.endswith("Grad")):
         return alike
     return None
 
