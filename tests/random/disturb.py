@@ -9,6 +9,7 @@ outputs then do says how well each element is determined: a right kernel's resul
 - Math functions: `_ULPS` ULP of the result (docs/numerics.md has bounds of at most 5.5; TensorFlow's own are alike).
 - Sums of n products or terms: 4 sqrt(n) eps times the sum of magnitudes (Higham and Mary 2019), at least 2 eps of it. Where
   the sum of magnitudes overflows, the order decides between infinity, NaN and a number: then anything goes.
+- Normalisations and losses (`_BACKWARD`) are long compositions: their operands are disturbed by 16 eps.
 - Results near the smallest normal number: that number, since denormals are flushed at places of each side's choosing.
 """
 
@@ -44,6 +45,12 @@ _SUMS = frozenset({
     "L2Loss", "MatMul", "Mean", "MirrorPadGrad", "ScatterNd", "SegmentSum", "SparseSegmentSum",
     "Sum", "TensorScatterAdd", "TensorScatterSub", "UnsortedSegmentSum",
 })  # fmt: skip
+#: Long compositions: what they give for operands a little off, as a backward stable algorithm may.
+_BACKWARD = frozenset({
+    "FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3", "FusedBatchNormGrad",
+    "FusedBatchNormGradV2", "FusedBatchNormGradV3", "SoftmaxCrossEntropyWithLogits",
+    "SparseSoftmaxCrossEntropyWithLogits",
+})  # fmt: skip
 
 
 def inexact(op: str) -> bool:
@@ -61,7 +68,17 @@ class Disturbance:
     def __call__(self, op: tf.Operation, inputs: list[Any], results: list[Any]) -> list[Any]:
         if self.scale == 0 or not inexact(op.type):
             return results
+        if op.type in _BACKWARD:
+            results = execute_op(op, [self._input(i) for i in inputs])
         return [self._moved(op, inputs, i, r) for i, r in enumerate(results)]
+
+    def _input(self, value: Any) -> Any:
+        """An operand moved by a few units of its last place."""
+        if not value.dtype.is_floating:
+            return value
+        x = value.numpy()
+        noise = 1 + self.rng.uniform(-1, 1, x.shape) * self.scale * 16 * _eps(x.dtype)
+        return tf.constant((x.astype(np.float64) * noise).astype(x.dtype), value.dtype)
 
     def _moved(self, op: tf.Operation, inputs: list[Any], at: int, result: Any) -> Any:
         if result.dtype.as_datatype_enum in OPAQUE or not result.dtype.is_floating:
@@ -83,17 +100,13 @@ class Disturbance:
                 bound = bound * (1 + np.sqrt(value.shape[-1]))
             noise = self.rng.uniform(-1, 1, value.shape) * self.scale
             sure = np.isfinite(bound)
-            lost = self.rng.choice([np.nan, np.inf, -np.inf], value.shape)
+            most = float(info.max)
+            lost = self.rng.choice([np.nan, np.inf, -np.inf, most, -most], value.shape)
             moved = np.where(sure, wide + noise * np.where(sure, bound, 0), lost)
             # NaN and infinity of the operands stay; an overflow on the way may or may not have been.
             moved = np.where(np.isfinite(wide) | ~sure, moved, wide)
             if op.type in ("Sigmoid", "Softmax", "Tanh", "Erf"):
                 moved = np.clip(moved, -1, 1)
-            if op.type in ("Sin", "Cos", "Tan"):
-                # docs/numerics.md: neighbouring floats lie many periods apart.
-                far = np.abs(inputs[0].numpy().astype(np.float64)) > 2.0**40
-                far &= np.isfinite(wide)
-                moved = np.where(far, self.rng.uniform(-1, 1, value.shape) * self.scale, moved)
             if op.type == "Softmax":
                 moved = np.where(
                     _lost_rows(inputs[0].numpy()), self.rng.choice([np.nan, 0.0]), moved
@@ -123,6 +136,10 @@ def _absolute(op: tf.Operation, inputs: list[Any], at: int, result: Any, eps: fl
         replaced = [next(sizes) if i.dtype.is_floating else i for i in inputs]
         total = execute_op(op, replaced)[at].numpy().astype(np.float64)
         return max(4 * np.sqrt(terms), 2.0) * eps * np.abs(total)
+    if op.type in ("SoftmaxCrossEntropyWithLogits", "SparseSoftmaxCrossEntropyWithLogits"):
+        return 8 * eps * (at == 0)  # the logarithm of a sum near 1
+    if op.type in ("Elu", "Selu"):
+        return 4 * eps * np.where(result < 0, 1.0, 0.0)  # TensorFlow subtracts 1 from exp(x)
     if op.type == "Prod":
         terms = max(1.0, _terms(op, inputs, result))
         x = np.abs(inputs[0].numpy().astype(np.float64))

@@ -32,7 +32,7 @@ class _Builder:
         inputs = [self.operand(o, values) for o in node.inputs]
         if special is not None:
             return special(node, inputs)
-        return raw(node.op, inputs, node.attrs)
+        return raw(node.op, inputs, node.attrs)[: len(node.outs)]
 
     def operand(self, operand: Operand, values: list[tf.Tensor]) -> Any:
         if isinstance(operand, int):

@@ -68,13 +68,25 @@ def _all(options: argparse.Namespace) -> int:
                 ops.update(line["ops"])
                 if line["failure"]:
                     failures.append({"seed": line["seed"], "failure": line["failure"]})
-                    progress.console.print(f"seed {line['seed']}: {line['failure'][:300]}")
+                    progress.console.print(
+                        f"seed {line['seed']}: {line['failure'][:300]}", soft_wrap=True
+                    )
                 ran = totals["ran"] / max(1, totals["graphs"])
                 words = f"{len(failures)} failed, {ran:.1%} ran a kernel"
-                progress.update(task, completed=totals["graphs"], description=words)
+                progress.update(
+                    task, completed=totals["graphs"] + totals["unbuildable"], description=words
+                )
             _save(options, totals, ops, failures, time.time() - started)
     print(summary(totals, len(failures), time.time() - started))
-    return 1 if failures or totals["ran"] < 0.95 * totals["graphs"] else 0
+    return 1 if failures or not enough(totals) else 0
+
+
+def enough(totals: Counter[str]) -> bool:
+    """Whether at least 95 % of the graphs ran a kernel, and no more than 2 % could not be built."""
+    return (
+        totals["ran"] >= 0.95 * totals["graphs"]
+        and totals["unbuildable"] <= 0.02 * totals["graphs"]
+    )
 
 
 def summary(totals: Counter[str], failed: int, seconds: float) -> str:
@@ -84,6 +96,7 @@ def summary(totals: Counter[str], failed: int, seconds: float) -> str:
         f"{totals['graphs']} graphs, {totals['calls']} calls: {failed} failed",
         f"{totals['ran']} ({share:.1%}) ran a kernel, {totals['kernel_runs']} kernel runs",
         f"{totals['errors']} calls that TensorFlow refuses",
+        f"{totals['unbuildable']} graphs that it cannot build",
         f"{seconds:.0f} s",
     )
     return "; ".join(parts)
@@ -170,7 +183,8 @@ def examine(recipe: Recipe, path: Path) -> tuple[dict[str, int], str]:
 
     verdict = check(recipe)
     counts = {
-        "graphs": 1,
+        "graphs": int(not verdict.unbuildable),
+        "unbuildable": int(bool(verdict.unbuildable)),
         "ran": int(verdict.kernel_runs > 0),
         "kernel_runs": verdict.kernel_runs,
         "launches": verdict.launches,

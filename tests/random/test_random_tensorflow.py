@@ -17,7 +17,7 @@ from tests.random.check import check
 from tests.random.generate import draw_recipe, recipes
 from tests.random.ops import BUILDERS, EXEMPT
 from tests.random.recipe import Recipe, ops_of
-from tests.random.run import examine, summary
+from tests.random.run import enough, examine, summary
 from tests.random.source import from_seed
 from tf_disc.compiler.op_rules import RULES
 
@@ -52,7 +52,7 @@ def test_random_graphs_agree_with_tensorflow(tmp_path, capsys):
     with capsys.disabled():
         print(f"\n{summary(totals, len(failures), 0)}")
     assert not failures, "\n".join([f"{len(failures)} graphs failed; the first:", failures[0]])
-    assert totals["ran"] >= 0.95 * totals["graphs"], "too few graphs ran a kernel"
+    assert enough(totals), "too few graphs ran a kernel, or too many could not be built"
 
 
 @pytest.mark.parametrize("path", CASES, ids=lambda p: p.stem)
