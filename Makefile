@@ -15,7 +15,7 @@ TESTS = $(sort $(dir $(wildcard tests/*/test_*.py)))
 PLAIN_TESTS = tests/compiler/ tests/repo/
 TENSORFLOW_TESTS = $(filter-out $(PLAIN_TESTS),$(TESTS))
 
-.PHONY: help demo test build install lint format cc-tests py-tests docs wheel clean
+.PHONY: help demo test build install lint format cc-tests py-tests cases docs wheel clean
 
 help:
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -57,6 +57,9 @@ cc-tests: install ## the C++ tests
 py-tests: build ## the Python tests, those without TensorFlow first
 	set -e; for folder in $(PLAIN_TESTS); do $(BIN)/python -m pytest -q --numprocesses 2 $$folder; done
 	set -e; for folder in $(TENSORFLOW_TESTS); do $(BIN)/python -m pytest -q $$folder; done
+
+cases: build ## programs of public bug reports, from ../shared/cases, in both modes; py-tests has a few
+	$(BIN)/python -m tests.cases.run
 
 docs: install ## the pages that are made from tables
 	TF_DISC=0 $(BIN)/python -m tf_disc.tools.options_page

@@ -18,6 +18,7 @@ OWN: dict[str, Builder] = {
 #: Ops that no program can hold as such, and how they come up instead.
 EXEMPT: dict[str, str] = {
     "_UnaryOpsComposition": "TensorFlow's optimizer makes it of chains of unary ops, which are drawn",
+    "_FusedMatMul": "TensorFlow's remapper makes it, which is off in graphs that tf_disc takes",
     "Snapshot": "TensorFlow's optimizer makes it of Identity",
 }
 

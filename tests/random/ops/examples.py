@@ -23,6 +23,9 @@ def build(m: Maker, rule: OpRule) -> bool:
         return False
     at = m.src.of(good)
     example = rule.examples[at]
+    types = result_types(rule.op, at)
+    if not types:
+        return False
     count = sum(len(a) if isinstance(a, tuple) else 1 for a in example.args)
     by_value = {p % count for p in rule.by_value}
     position = 0
@@ -43,7 +46,7 @@ def build(m: Maker, rule: OpRule) -> bool:
         [operand(a) for a in arg] if isinstance(arg, tuple) else operand(arg)
         for arg in example.args
     ]
-    m.add(rule.op, inputs, result_types(rule.op, at), dict(example.attrs))
+    m.add(rule.op, inputs, types, dict(example.attrs))
     return True
 
 
@@ -69,8 +72,11 @@ def result_types(op: str, at: int) -> list[Type]:
     rng = np.random.default_rng(0)
     arrays = [make(a, rng) for a in flat_args(example)]
     results = run_tensorflow(rule, example, arrays)
-    with tf.Graph().as_default():
-        stated = graph_types(rule, example, arrays)
+    try:
+        with tf.Graph().as_default():
+            stated = graph_types(rule, example, arrays)
+    except ValueError:
+        return []  # an eager call may be what no graph can hold
     types = []
     for result, shape in zip(results, stated):
         if not shape.is_compatible_with(result.shape):
