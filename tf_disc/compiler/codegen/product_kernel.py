@@ -17,6 +17,12 @@ from tf_disc.compiler.passes.views import View, row_major, strided_view
 
 #: Rows of one item of a product without a batch.
 DENSE_ROWS = 64
+#: Columns are cut where the rows alone make fewer items than this, …
+DENSE_ITEMS = 8
+#: … into items of at least so many columns …
+MIN_COLUMNS = 128
+#: … and so many multiplications, which take some 20 us.
+MIN_MULTIPLICATIONS = 1 << 20
 
 
 def build_kernel(
@@ -51,8 +57,24 @@ def _weight_product(k: KernelBuilder) -> Kernel:
     return Kernel(k.group.name, k.b.body, k.arguments, m, TILE_ROWS, cost, k.scratch, turns)
 
 
+def _column_width(m: Dim, n: Dim, inner: Dim) -> Dim:
+    """Columns of one item of a product without a batch: all of them, unless that leaves threads without work.
+
+    A product of few rows is one block of rows: [16, 1024] x [1024, 1024] in f64 takes one thread 0.8 ms.
+    """
+    blocks = Dim.call("max", _blocks(m, as_dim(DENSE_ROWS)), 1)
+    pieces = Dim.call("min", as_dim(DENSE_ITEMS) // blocks, n // MIN_COLUMNS)
+    pieces = Dim.call("min", pieces, m * n * inner // MIN_MULTIPLICATIONS)
+    pieces = Dim.call("max", pieces, 1)
+    return Dim.call("max", _blocks(_blocks(n, pieces), as_dim(16)) * 16, 16)
+
+
+def _blocks(count: Dim, size: Dim) -> Dim:
+    return (count + (size - 1)) // size
+
+
 def _dense_product(k: KernelBuilder) -> Kernel:
-    """One matrix of a batch an item; without a batch, a block of rows an item."""
+    """One matrix of a batch an item; without a batch, a block of rows and columns an item."""
     (op,) = k.group.ops
     begin, end = k.b.task_arguments()
     perm = op.attrs.get("out_perm", tuple(range(len(op.result.dims))))
@@ -66,47 +88,67 @@ def _dense_product(k: KernelBuilder) -> Kernel:
     m, n, inner = out_dims[-2], out_dims[-1], a.dims[-1]
     batch = out_dims[:-2]
     blocked = not [d for d in batch if not d.is_one]
+    width = _column_width(m, n, inner) if blocked else n
+    row_blocks, column_blocks = _blocks(m, as_dim(DENSE_ROWS)), _blocks(n, width)
     (item,) = k.b.open([LoopType("i64")])
-    sizes = [k.size(d) for d in batch]
-    where = (
-        k.math.split(Coordinate(item), sizes) if not blocked else [k.math.constant(0)] * len(batch)
-    )
-    row = k.b.int_op("imul", item, k.b.index(DENSE_ROWS)) if blocked else k.b.index(0)
-    rows = k.size(m)
+    zero = k.b.index(0)
+    row, column, rows, columns = zero, zero, k.size(m), k.size(n)
+    where = [k.math.constant(0)] * len(batch)
     if blocked:
-        rows = k.b.pure(
-            "imin", [k.b.int_op("isub", rows, row), k.b.index(DENSE_ROWS)], LoopType("i64")
-        )
+        row, rows, column, columns = _block(k, item, (m, n), width, column_blocks)
+    else:
+        where = k.math.split(Coordinate(item), [k.size(d) for d in batch])
 
     def pointer(
-        base: Value, offset: Dim, strides: Sequence[Dim], dtype: str, at_row: Value
+        base: Value,
+        offset: Dim,
+        strides: Sequence[Dim],
+        dtype: str,
+        at_row: Value,
+        at_column: Value,
     ) -> Value:
         at = k.math.linear(
-            [*where, Coordinate(at_row)], [k.size(s) for s in (*strides[:-2], strides[-2])]
+            [*where, Coordinate(at_row), Coordinate(at_column)], [k.size(s) for s in strides]
         )
         at = k.math.add(at, Coordinate(k.size(offset)))
         assert at.base is not None
         offset_bytes = k.b.int_op("imul", at.base, k.b.index(ITEM_BYTES[dtype]))
         return k.b.pure("ptradd", [k.buffer(base), offset_bytes], LoopType("ptr"))
 
-    zero = k.b.index(0)
     dtype = op.result.dtype
-    left = pointer(a.base, a.offset, a.strides, dtype, row)
-    right = pointer(b.base, b.offset, b.strides, dtype, zero)
-    out = pointer(op.result, as_dim(0), out_strides, dtype, row)
+    left = pointer(a.base, a.offset, a.strides, dtype, row, zero)
+    right = pointer(b.base, b.offset, b.strides, dtype, zero, column)
+    out = pointer(op.result, as_dim(0), out_strides, dtype, row, column)
     (ta, lda), (tb, ldb) = _leading(a), _leading(b)
     k.b.effect(
         "gemm_dense",
-        [rows, k.size(n), k.size(inner), left, k.size(lda), right, k.size(ldb), out, k.size(out_strides[-2])],
+        [rows, columns, k.size(inner), left, k.size(lda), right, k.size(ldb), out, k.size(out_strides[-2])],
         dtype=dtype, transpose_a=ta, transpose_b=tb,
     )  # fmt: skip
     k.b.close("for", [begin, end], [], step=1)
-    per_row = inner * n * 2 // 80 + 10
     if blocked:
-        count, cost = (m + (DENSE_ROWS - 1)) // DENSE_ROWS, per_row * DENSE_ROWS
+        count = row_blocks * column_blocks
+        cost = (inner * width * 2 // 80 + 10) * DENSE_ROWS
     else:
-        count, cost = product(batch), per_row * m
+        count, cost = product(batch), (inner * n * 2 // 80 + 10) * m
     return Kernel(k.group.name, k.b.body, k.arguments, count, as_dim(1), cost, k.scratch)
+
+
+def _block(
+    k: KernelBuilder, item: Value, sizes: tuple[Dim, Dim], width: Dim, column_blocks: Dim
+) -> tuple[Value, Value, Value, Value]:
+    """An item's first row and its rows, its first column and its columns."""
+    m, n = sizes
+    blocks = k.size(column_blocks)
+
+    def part(index: Value, step: Dim, size: Dim) -> tuple[Value, Value]:
+        start = k.b.int_op("imul", index, k.size(step))
+        left = k.b.int_op("isub", k.size(size), start)
+        return start, k.b.pure("imin", [left, k.size(step)], LoopType("i64"))
+
+    row, rows = part(k.b.int_op("idiv", item, blocks), as_dim(DENSE_ROWS), m)
+    column, columns = part(k.b.int_op("imod", item, blocks), width, n)
+    return row, rows, column, columns
 
 
 def _matrix(value: Value, transposed: bool) -> View:

@@ -93,6 +93,10 @@ _MATMUL = (
             ((3, 0, 2), (5, 3, 1), (65, 17, 33), (33, 65, 17)), _FLAGS, strict=True
         )
     ),
+    # Large enough to be cut into blocks of columns.
+    _matrices("f64", (20, 300, 1000), False, False),
+    _matrices("i32", (130, 60, 700), True, True),
+    _matrices("i64", (64, 130, 257), False, True),
     # TensorFlow's own gradients say so, for the sake of another device.
     Example(
         (Arg("f32", (2, 3), "finite"), Arg("f32", (3, 2), "finite")),
