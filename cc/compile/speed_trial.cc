@@ -153,13 +153,12 @@ void SpeedTrial::Judge() {
   const WayTimes kernel = kernel_.Of(/*undisturbed_only=*/true);
   const WayTimes function = function_.Of(/*undisturbed_only=*/true);
   const int count = std::min(kernel.count, function.count);
-  // A kernel loses by no fewer than kEnough runs: three long ones may be
-  // chance.
   const bool wins_clearly =
       count >= kFew && IsSlower(function, kernel, kClearMargin);
-  if (wins_clearly || count >= kEnough) {
-    Settle(kernel, function, IsSlower(kernel, function, kMargin),
-           IsSlower(function, kernel, kMargin));
+  const bool loses = IsSlower(kernel, function, kMargin);
+  const bool changes_to_function = loses && way_.load() == Way::kKernel;
+  if (wins_clearly || count >= (changes_to_function ? kToLose : kEnough)) {
+    Settle(kernel, function, loses, IsSlower(function, kernel, kMargin));
   } else if (turns_ >= kMaxTurns) {
     // The fastest of disturbed runs says nothing: it may be the only one that
     // was not.
