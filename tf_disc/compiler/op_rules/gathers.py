@@ -130,8 +130,7 @@ _RULES: list[OpRule] = [
         cost="move", by_value=(2,), constant="folds",
     ),
     OpRule(
-        "ResourceGather", {"dtype": ("f32", "f64"), "Tindices": INDEX}, _gather_shape, _gather, (),
-        cost="move", attrs={"batch_dims": ("0",)}, resources=(0,),
+        "ResourceGather", {"dtype": ANY, "Tindices": INDEX}, _gather_shape, _gather, (), cost="move", resources=(0,),
         notes="The variable is read in the call; its table is never copied.",
     ),
     OpRule(
