@@ -29,6 +29,13 @@ def _quantile_of(p: float) -> float:
     return {0.0: -math.inf, 1.0: math.inf}.get(p, math.nan)
 
 
+def _log_gamma(x: float) -> float:
+    if math.isfinite(x) and x <= 0.0 and x == math.floor(x):
+        return math.inf
+    return math.lgamma(x)
+
+
+_lgamma = np.vectorize(_log_gamma, otypes=[np.float64])
 _ndtri = np.vectorize(_quantile_of, otypes=[np.float64])
 
 #: Through float64 and back, so that one rounding is all the error.
@@ -58,6 +65,7 @@ _MATH: dict[str, Callable[..., Any]] = {
     "erf": _erf,
     "erfc": _erfc,
     "ndtri": _ndtri,
+    "lgamma": _lgamma,
 }
 _PLAIN: dict[str, Callable[..., Any]] = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "neg": np.negative,

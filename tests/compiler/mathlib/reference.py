@@ -38,6 +38,13 @@ def _quantile(p: float) -> float:
     return {0.0: -INF, 1.0: INF}.get(p, NAN)
 
 
+def _lgamma(x: float) -> float:
+    """math.lgamma, which refuses poles and what overflows."""
+    if math.isfinite(x) and x <= 0.0 and x == math.floor(x):
+        return INF
+    return math.lgamma(x)
+
+
 _TRIGONOMETRIC = (-TRIGONOMETRIC_LIMIT, TRIGONOMETRIC_LIMIT)
 _ODD = ((0.0, 0.0), (-0.0, -0.0), (NAN, NAN))
 
@@ -84,6 +91,14 @@ REFERENCES: dict[str, Reference] = {
             *((-INF, NAN), (-0.5, NAN), (1.5, NAN)),
         ),
         single=((1e-40, -INF), (-1e-40, -INF), (1.0000001, NAN), (-1e-30, NAN)),
+    ),
+    "lgamma": Reference(
+        lambda x: np.vectorize(_lgamma, otypes=[np.float64])(x),
+        (
+            *((0.0, INF), (-0.0, INF), (1.0, 0.0), (2.0, 0.0), (-1.0, INF), (-2.0, INF)),
+            *((-1e10, INF), (INF, INF), (-INF, INF), (NAN, NAN), (3.0, math.log(2.0))),
+        ),
+        single=((3e38, INF), (-8388607.0, INF)),
     ),
     "sqrt": Reference(np.sqrt, (*_ODD, (INF, INF), (-INF, NAN), (-1.0, NAN), (4.0, 2.0))),
     "rsqrt": Reference(

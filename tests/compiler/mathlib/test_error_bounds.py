@@ -74,6 +74,16 @@ def test_quantiles() -> None:
     assert_close("ndtri", p[(p >= np.finfo(np.float32).tiny) & (p < 1.0)])
 
 
+def test_logarithm_of_gamma_near_its_zeros() -> None:
+    """Two zeros lie between each pair of negative integers, near them from -4 on."""
+    generator = np.random.default_rng(9)
+    zeros = np.array([1.0, 2.0, -2.4570247, -2.7476826, -3.1435809, -3.9552944, -4.0393617])
+    distance = np.exp2(generator.uniform(-24.0, -4.0, (zeros.size, 20_000)))
+    near = zeros[:, None] + distance * generator.choice([-1.0, 1.0], distance.shape)
+    for x in (near.ravel(), generator.uniform(-30.0, 30.0, 400_000)):
+        assert_close("lgamma", x.astype(np.float32))
+
+
 def test_angles_of_any_bits() -> None:
     bits = np.random.default_rng(1).integers(0, 2**32, (2, 500_000), dtype=np.uint64)
     y, x = bits.astype(np.uint32).view(np.float32)

@@ -59,6 +59,7 @@ _TABLE = [
     ScalarFunction("softplus", 1, cost=40),
     ScalarFunction("erf", 1, cost=25),
     ScalarFunction("erfc", 1, cost=33),
+    ScalarFunction("lgamma", 1, cost=150),
     ScalarFunction("ndtri", 1, cost=50),
     ScalarFunction("sin", 1, cost=40, checked=True),
     ScalarFunction("cos", 1, cost=40, checked=True),

@@ -142,6 +142,11 @@ def _bias_add(c: RuleContext) -> Value:
     return c.b.elementwise("add", c[0], c.b.broadcast(bias, c[0].dims))
 
 
+#: Of the gamma function: its poles, and where its logarithm is zero.
+_POLES = (
+    0.0, -0.0, 1.0, 2.0, -1.0, -2.0, -0.5, float("nan"), math.inf, -math.inf, 1e-30, -1e-30, 3e38, 4e36, -8388607.5, -1e10,
+    1.0000001, 0.9999999, 2.0000002, -2.4570247, -2.7476826, -3.9552944, -0.9999999, 7.9999995, 8.0, -7.9999995, -8.000001,
+)  # fmt: skip
 #: Both poles, next to them, both middles, outside.
 _QUANTILES = examples.unary(("f32",)) + tuple(
     Example((Arg("f32", (len(values),), values=values),))
@@ -201,6 +206,11 @@ RULES: list[OpRule] = [
     unary("Erfc", "erfc", FLOATING),
     OpRule("Ndtri", {"T": ("f32",)}, same_as_first, lambda c: c.b.elementwise("ndtri", c[0]), _QUANTILES),
     OpRule("Erfinv", {"T": ("f32",)}, same_as_first, lambda c: erfinv(c, c[0]), _QUANTILES),
+    OpRule(
+        "Lgamma", {"T": ("f32", "f16")}, same_as_first, lambda c: c.b.elementwise("lgamma", c[0]),
+        (*examples.unary(("f32", "f16")), Example((Arg("f32", (len(_POLES),), values=_POLES),))),
+        notes="A denormal operand counts as zero and gives inf; TensorFlow gives 104.",
+    ),
     unary("Sin", "sin", FLOATING, "finite"),
     unary("Cos", "cos", FLOATING, "finite"),
     unary("Tan", "tan", FLOATING, "finite"),

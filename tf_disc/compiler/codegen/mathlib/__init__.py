@@ -11,6 +11,7 @@ from llvmlite import ir
 from tf_disc.compiler.codegen.mathlib import (
     error_functions,
     exponential,
+    gamma,
     hyperbolic,
     inverse_trigonometric,
     logarithm,
@@ -28,6 +29,7 @@ FUNCTIONS: dict[str, MathFunction] = {
     for module in (
         error_functions,
         exponential,
+        gamma,
         hyperbolic,
         inverse_trigonometric,
         logarithm,

@@ -156,6 +156,12 @@ def _quantile(t: Real) -> Real:
     raise ArithmeticError(f"Newton's method found no quantile for t = {t}")
 
 
+def _stirling_rest(z: Real) -> Real:
+    """z times what log(gamma(z)) has beyond (z - 1/2) log(z) - z + log(2 pi) / 2."""
+    known = (z - mp.mpf("0.5")) * mp.log(z) - z + mp.log(2 * mp.pi) / 2
+    return (mp.loggamma(z) - known) * z
+
+
 def _even(function: Function, at_zero: Real) -> Function:
     """A function of x as one of z = x^2, with its value at 0 given."""
     return lambda z: function(mp.sqrt(z)) if z != 0 else at_zero
@@ -253,6 +259,16 @@ FITS: dict[str, Fit] = {
         mp.mpf(23) / 31,
         22,
         lambda q: (1 - q) / 8 / _erfcx(4 * (1 + q) / (1 - q)),
+        bits=53,
+        points=400,
+    ),
+    # Stirling's series at z >= 8 is P(1 / z^2) / z, in double for lgamma; its absolute error.
+    "stirling": Fit(
+        lambda u: _stirling_rest(1 / mp.sqrt(u)) if u != 0 else mp.mpf(1) / 12,
+        mp.mpf(0),
+        mp.mpf(1) / 64,
+        6,
+        lambda u: mp.sqrt(u),
         bits=53,
         points=400,
     ),
