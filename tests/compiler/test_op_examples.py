@@ -153,10 +153,12 @@ def compile_example(rule: OpRule, example: Example, arrays: list[Any], known: bo
     args = flat_args(example)
     inputs, names = [], []
     by_value = {p % len(args) for p in rule.by_value}
+    # A list of shapes has no positions to name in the record; their length is the rank, which is always known.
+    lengths = range(len(args)) if rule.op == "ConcatOffset" else rule.by_length
     for i, array in enumerate(arrays):
         kind = "const" if i in by_value else "weight" if i in rule.weights and known else "tensor"
-        sizes = array.shape if known or (i in rule.by_length and array.ndim) else None
-        inputs.append(cluster_input(f"x{i}", array, kind, sizes, i in rule.by_length))
+        sizes = array.shape if known or (i in lengths and array.ndim) else None
+        inputs.append(cluster_input(f"x{i}", array, kind, sizes, i in lengths))
         names.append(f"x{i}")
     attrs = {k: attr_json(v) for k, v in example.attrs.items()}
     if rule.op == "Squeeze":
@@ -168,6 +170,8 @@ def compile_example(rule: OpRule, example: Example, arrays: list[Any], known: bo
         count = int(example.attrs.get("num", example.attrs.get("num_split", 0)))
     if rule.op in ("ShapeN", "IdentityN"):
         count = len(args)
+    if rule.op == "ConcatOffset":
+        count = len(args) - 1
     node = {"name": "node", "op": rule.op, "inputs": names, "attrs": attrs}
     outputs = [f"node:{k}" for k in range(count)]
     cluster = {

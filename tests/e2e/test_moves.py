@@ -94,5 +94,44 @@ class MovesTest(tf.test.TestCase):
                 fn(x, tf.constant([[1], [5]]))
 
 
+IDS = tf.constant([0, 3, 1, 3, 0, 2])
+MOVES = {
+    "prod": lambda x: tf.reduce_prod(x, 0),
+    "prod of all": lambda x: tf.reduce_prod(x, [0, 1]),
+    "tile": lambda x: tf.tile(x, [2, 3]),
+    "gather": lambda x: tf.gather(tf.tanh(x), IDS, axis=1),
+    "pick": lambda x: tf.gather_nd(tf.tanh(x), IDS[:, None]),
+    "pad": lambda x: tf.pad(x, [[1, 2], [0, 3]]),
+    "mirror": lambda x: tf.pad(x, [[1, 1], [0, 1]], mode="REFLECT"),
+    "concat": lambda x: tf.concat([x, 2 * x, x[:, :2]], 1),
+    "split": lambda x: tf.split(x, [1, -1], 1)[1],
+    "strides": lambda x: x[1:, ::2],
+    "slice": lambda x: tf.slice(x, [1, 0], [-1, 2]),
+    "roll": lambda x: tf.roll(x, [1], [0]),
+    "products so far": lambda x: tf.math.cumprod(x, 1),
+    "segments": lambda x: tf.math.unsorted_segment_sum(x, IDS, 4),
+    "largest of segments": lambda x: tf.math.unsorted_segment_max(x, IDS, 4),
+    "scatter": lambda x: tf.tensor_scatter_nd_add(x, IDS[:, None], tf.gather(x, IDS) * 2),
+}
+
+
+class GradientsTest(tf.test.TestCase):
+    def test_gradients_of_moves_run_in_kernels(self):
+        for name, move in MOVES.items():
+
+            def gradient(x, move=move):
+                with tf.GradientTape() as tape:
+                    tape.watch(x)
+                    y = tf.reduce_sum(tf.square(move(x)))
+                return tf.convert_to_tensor(tape.gradient(y, x))
+
+            with self.subTest(name), tf_disc.options(mode="sync"), counted() as counts:
+                function = tf.function(gradient, input_signature=[MATRIX])
+                x = drawn(6, 4)
+                np.testing.assert_allclose(function(x), gradient(x), rtol=1e-4, atol=1e-5)
+            self.assertGreaterEqual(counts["kernel_runs"], 1, name)
+            self.assertEqual(counts["fallbacks"], 0, name)
+
+
 if __name__ == "__main__":
     tf.test.main()

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tf_disc.compiler.errors import ShapeError, UnsupportedError
+from tf_disc.compiler.ir.contents import joined, known_sizes, read_through, strides_of
 from tf_disc.compiler.ir.dims import Dim, DimLike, as_dim, product
 from tf_disc.compiler.ir.functions import FUNCTIONS, fold
 from tf_disc.compiler.ir.graph import Graph, Guard, Op, Value
@@ -243,7 +244,13 @@ class GraphBuilder:
         value = self.agreed(value, aligned)
         if tuple(dims) == value.dims:
             return value
-        return self.emit("broadcast", [value], value.dtype, dims)
+        result = self.emit("broadcast", [value], value.dtype, dims)
+        count = product(dims).value
+        if value in self.contents and count is not None and count <= MAX_CONTENTS:
+            elements = self.contents[value]
+            if len(elements) == 1:
+                self.contents[result] = elements * count
+        return result
 
     def agreed(self, value: Value, dims: Sequence[Dim]) -> Value:
         """The value under sizes that a guard has made equal to its own, or 1; sizes that are 1 stay."""
@@ -271,9 +278,21 @@ class GraphBuilder:
         """Result axis i is the operand's axis perm[i]."""
         if list(perm) == list(range(len(perm))):
             return value
-        return self.emit(
-            "transpose", [value], value.dtype, [value.dims[p] for p in perm], perm=tuple(perm)
-        )
+        dims = [value.dims[p] for p in perm]
+        result = self.emit("transpose", [value], value.dtype, dims, perm=tuple(perm))
+        sizes = known_sizes(value.dims)
+        if value in self.contents and sizes is not None:
+            strides = strides_of(sizes)
+            self.contents[result] = tuple(
+                read_through(
+                    self.contents[value],
+                    [sizes[p] for p in perm],
+                    [0] * len(perm),
+                    [1] * len(perm),
+                    [strides[p] for p in perm],
+                )
+            )
+        return result
 
     def slice(
         self,
@@ -288,11 +307,11 @@ class GraphBuilder:
         if new == value.dims and all(s == 1 for s in strides):
             return value
         contents = None
-        if value in self.contents and value.tensor.rank == 1:
-            first, count = starts[0].value, new[0].value
-            if first is not None and count is not None:
-                all_values = self.contents[value]
-                contents = [all_values[first + i * strides[0]] for i in range(count)]
+        first, counts, old = known_sizes(starts), known_sizes(new), known_sizes(value.dims)
+        if value in self.contents and None not in (first, counts, old):
+            assert first is not None and counts is not None and old is not None
+            elements = self.contents[value]
+            contents = read_through(elements, counts, first, strides, strides_of(old))
         result = self.emit("slice", [value], value.dtype, new, begin=starts, strides=tuple(strides))
         return self.with_contents(result, contents)
 
@@ -323,9 +342,9 @@ class GraphBuilder:
         dims[axis] = as_dim(sum((v.dims[axis] for v in values[1:]), values[0].dims[axis]))
         values = [self.reshape(v, [*dims[:axis], v.dims[axis], *dims[axis + 1 :]]) for v in values]
         contents = None
-        first = all(d.is_one for d in dims[:axis])
-        if first and all(v in self.contents for v in values):
-            contents = [d for v in values for d in self.contents[v]]
+        rows = product(dims[:axis]).value
+        if rows is not None and all(v in self.contents for v in values):
+            contents = joined([self.contents[v] for v in values], rows)
             contents = contents if len(contents) <= MAX_CONTENTS else None
         result = self.emit("concat", values, values[0].dtype, dims, axis=axis)
         return self.with_contents(result, contents)
@@ -368,8 +387,8 @@ class GraphBuilder:
             and value.tensor.rank == 1
         ):
             values = self.contents[value]
-            if values:
-                number = values[0]
+            if values or kind in ("prod", "sum"):
+                number = values[0] if values else as_dim(int(kind == "prod"))
                 for d in values[1:]:
                     number = _SYMBOLIC[{"prod": "mul", "sum": "add"}.get(kind, kind)](number, d)
                 if all(_host_only(d) for d in values):

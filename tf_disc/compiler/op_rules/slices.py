@@ -172,6 +172,23 @@ def _concat(c: RuleContext) -> Value:
     return c.b.concat(values, axis)
 
 
+def _offsets(c: RuleContext) -> list[Value]:
+    """Where each operand of a concat begins in its result; the gradient slices there."""
+    shapes = [c.sizes(i) for i in range(1, len(c.inputs))]
+    axis = c.axis(c.constant(0)[0], len(shapes[0]))
+    offset, results = as_dim(0), []
+    for shape, value in zip(shapes, c.inputs[1:], strict=True):
+        if len(shape) != len(shapes[0]):
+            raise c.unsupported("shapes of different ranks")
+        for i, (a, b) in enumerate(zip(shapes[0], shape, strict=True)):
+            if i != axis:
+                c.b.require(b, "==", a, "ConcatOffset: sizes but the joined one agree")
+        at = [offset if i == axis else as_dim(0) for i in range(len(shape))]
+        results.append(c.b.sizes(at, value.dtype))
+        offset = offset + shape[axis]
+    return results
+
+
 def _unpack_shape(c: RuleContext) -> list[Dims]:
     rank = len(c[0].dims)
     axis = c.axis(c.attr("axis", 0), rank)
@@ -390,6 +407,17 @@ _RULES: list[OpRule] = [
         ) + (Example((Arg("i32", (5, 2)), scalar_i32(3), scalar_i32(0))),
              Example((Arg("f32"), scalar_i32(3), scalar_i32(0)), error="InvalidArgument")),
         cost="move", by_value=(2,), by_length=(1,),
+    ),
+    OpRule(
+        "ConcatOffset", {}, lambda c: [v.dims for v in c.inputs[1:]], _offsets,
+        tuple(
+            Example((scalar_i32(axis), tuple(i32(*shape) for shape in shapes)))  # type: ignore[arg-type]
+            for axis, shapes in ((1, ((2, 3), (2, 5), (2, 0))), (-1, ((7,), (1,))), (0, ((4, 1, 3), (0, 1, 3))))
+        ) + (
+            Example((scalar_i32(0), (i32(2, 3), i32(2, 4))), error="InvalidArgument"),  # type: ignore[arg-type]
+            Example((scalar_i32(2), (i32(2, 3), i32(2, 4))), error="InvalidArgument"),  # type: ignore[arg-type]
+        ),
+        cost="shape", by_value=(0,),
     ),
 ]  # fmt: skip
 
