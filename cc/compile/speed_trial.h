@@ -92,9 +92,9 @@ class SpeedTrial {
   static constexpr int kBlock = 4;
   // A kernel's first runs pack its weights.
   static constexpr int kWarmUp = 4;
-  // Counted runs each way, undisturbed, that settle a clear win, any other case,
-  // and that a kernel in use is used no more: another program may have had the
-  // processors for longer than a block.
+  // Counted runs each way, undisturbed, that settle a clear win, any other
+  // case, and that a kernel in use is used no more: another program may have
+  // had the processors for longer than a block.
   static constexpr int kFew = 3;
   static constexpr int kEnough = 6;
   static constexpr int kToLose = 12;
