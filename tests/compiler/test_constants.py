@@ -72,8 +72,28 @@ def test_folds(op: str) -> None:
     assert found.shape == np.shape(expected)
 
 
+ALWAYS = {op for op, rule in RULES.items() if rule.constant == "always"}
+
+
+def test_each_that_says_always_has_a_test_here() -> None:
+    assert ALWAYS == {"Rank", "BroadcastGradientArgs"}
+
+
+def test_axes_of_a_broadcast_s_gradient_are_constants_of_any_shapes() -> None:
+    """Of shapes of which no size is known, and of one that is an input."""
+    for from_input in (False, True):
+        w = ClusterWriter()
+        y = w.tensor("y", np.zeros((4, 3, 5), np.float32))
+        if from_input:
+            other = w.tensor("shape", np.array([3, 1], I32), [2])
+            w.inputs[-1]["values"] = [3, 1]
+        else:
+            other = w.node("Shape", w.tensor("bias", np.zeros((3, 1), np.float32)))
+        axes = w.node("BroadcastGradientArgs", w.node("Shape", y), other)
+        np.testing.assert_array_equal(constant_of(w, axes.replace(":0", ":1")), [0, 2])
+
+
 def test_rank_is_a_constant_of_any_tensor() -> None:
-    assert RULES["Rank"].constant == "always"
     w = ClusterWriter()
     assert constant_of(w, w.node("Rank", w.tensor("x", np.zeros((3, 5), np.float32)))) == 2
 

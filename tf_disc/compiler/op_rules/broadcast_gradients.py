@@ -85,6 +85,7 @@ RULES: list[OpRule] = [
         ),
         cost="shape",
         by_length=(0, 1),
+        constant="always",
     ),
     OpRule(
         "BiasAddGrad",
