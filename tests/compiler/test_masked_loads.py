@@ -37,22 +37,52 @@ class Fenced:
             assert LIBC.mprotect(where, ctypes.c_size_t(mmap.PAGESIZE), access) == 0
 
 
+CASES: list[tuple[tuple[int, ...], list[tuple[int, int]]]] = [
+    ((3, 5), [(2, 3), (0, 0)]),
+    ((3, 5), [(0, 0), (9, 40)]),
+    ((1, 1), [(7, 7), (0, 1)]),
+    # Axes without padding behind padded ones: read as one with them.
+    ((2, 3, 5), [(1, 2), (0, 0), (0, 0)]),
+    ((2, 3, 5), [(0, 0), (2, 1), (0, 0)]),
+    ((2, 4, 5, 3), [(0, 0), (1, 2), (2, 3), (0, 0)]),
+    ((2, 4, 5, 3), [(1, 0), (0, 0), (2, 3), (0, 0)]),
+    ((2, 3, 4, 2), [(0, 1), (0, 0), (0, 0), (3, 0)]),
+]
+
+
 @pytest.mark.parametrize("at_end", [False, True])
+@pytest.mark.parametrize("channels_known", [False, True])
 @pytest.mark.parametrize("target", sorted({"x86-64-v3", host_target()}))
-@pytest.mark.parametrize(
-    ("shape", "pairs"),
-    [((3, 5), [(2, 3), (0, 0)]), ((3, 5), [(0, 0), (9, 40)]), ((1, 1), [(7, 7), (0, 1)])],
-)
+@pytest.mark.parametrize(("shape", "pairs"), CASES)
 def test_pad_reads_only_its_operand(
-    shape: tuple[int, ...], pairs: list[tuple[int, int]], target: str, at_end: bool
+    shape: tuple[int, ...],
+    pairs: list[tuple[int, int]],
+    target: str,
+    channels_known: bool,
+    at_end: bool,
 ) -> None:
     x = np.arange(np.prod(shape), dtype=np.float32).reshape(shape) + 1
     w = ClusterWriter()
-    padded = w.node("Pad", w.tensor("x", x), w.constant(pairs))
-    turned = w.node("Transpose", padded, w.constant([1, 0]))
+    known = [*[None] * (len(shape) - 1), shape[-1] if channels_known else None]
+    padded = w.node("Pad", w.tensor("x", x, known), w.constant(pairs))
+    turned = w.node("Transpose", padded, w.constant(list(range(len(shape)))[::-1]))
     program = Program(compile_cluster(w.cluster(padded, turned), target=target))
     fenced = Fenced(x, at_end)
     found = program([fenced.array])
     fenced.protect(mmap.PROT_READ | mmap.PROT_WRITE)
     np.testing.assert_array_equal(found[0], np.pad(x, pairs))
     np.testing.assert_array_equal(found[1], np.pad(x, pairs).T)
+
+
+@pytest.mark.parametrize("target", sorted({"x86-64-v3", host_target()}))
+def test_pad_of_a_view_steps_over_what_the_view_leaves_out(target: str) -> None:
+    """Behind each row of two elements memory goes on with a third: the padded axis and the last one stay two."""
+    x = np.arange(60, dtype=np.float32).reshape(5, 4, 3)
+    pairs = [(0, 0), (1, 2), (0, 0)]
+    w = ClusterWriter()
+    value = w.tensor("x", x, [None, None, 3])
+    part = w.node("Slice", value, w.constant([0, 0, 0]), w.constant([-1, -1, 2]))
+    program = Program(
+        compile_cluster(w.cluster(w.node("Pad", part, w.constant(pairs))), target=target)
+    )
+    np.testing.assert_array_equal(program([x])[0], np.pad(x[:, :, :2], pairs))
