@@ -27,6 +27,7 @@ from tf_disc.compiler.passes.eliminate import eliminate_common, eliminate_dead
 from tf_disc.compiler.passes.groups import Group, form_groups
 from tf_disc.compiler.passes.materialize import materialize, storage_of
 from tf_disc.compiler.passes.move_transposes import move_transposes
+from tf_disc.compiler.passes.split_reductions import split_reductions
 from tf_disc.compiler.passes.thin_products import thin_products
 
 #: Tensor IR passes in order. Valid IR in, valid IR out.
@@ -34,6 +35,7 @@ PASSES: dict[str, Callable[[Graph], None]] = {
     "eliminate_dead": eliminate_dead,
     "eliminate_common": eliminate_common,
     "thin_products": thin_products,
+    "split_reductions": split_reductions,
     "move_transposes": move_transposes,
     "materialize": materialize,
 }

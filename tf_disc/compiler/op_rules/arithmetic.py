@@ -187,13 +187,14 @@ def _add_n_shape(c: RuleContext) -> list[Dims]:
 def _add_n(c: RuleContext) -> Value:
     total = c[0]
     for other in c.inputs[1:]:
-        total = c.b.elementwise("add", total, other)
+        total = c.b.elementwise("add", total, c.b.agreed(other, c[0].dims))
     return total
 
 
 def _clip(c: RuleContext) -> Value:
     """max(min(x, high), low): the low bound wins. Both bounds have x's shape or one element."""
-    return c.b.elementwise("max", c.b.elementwise("min", c[0], c[2]), c[1])
+    low, high = (c.b.agreed(v, c[0].dims) if v.dims else v for v in (c[1], c[2]))
+    return c.b.elementwise("max", c.b.elementwise("min", c[0], high), low)
 
 
 def _clip_shape(c: RuleContext) -> list[Dims]:

@@ -34,7 +34,9 @@ def _select_v1(c: RuleContext) -> Value:
     condition, rank = c[0], len(c[1].dims)
     if len(condition.dims) == 1 < rank:
         condition = c.b.reshape(condition, [condition.dims[0], *[1] * (rank - 1)])
-    return c.b.elementwise("select", condition, c[1], c[2])
+    dims = c[1].dims
+    condition = c.b.agreed(condition, dims) if len(condition.dims) == rank else condition
+    return c.b.elementwise("select", condition, c[1], c.b.agreed(c[2], dims))
 
 
 RULES: list[OpRule] = [

@@ -112,7 +112,7 @@ def _gradient(
         op,
         {"T": dtypes},
         _same_shape,
-        lambda c: lower(_Terms(c), c[0], c[1]),
+        lambda c: lower(_Terms(c), c[0], c.b.agreed(c[1], c[0].dims)),
         examples.same_shape(dtypes, kind=kind)
         + (
             (
@@ -127,7 +127,7 @@ def _gradient(
 
 
 def _leaky_relu(c: RuleContext) -> Value:
-    t, (g, x) = _Terms(c), c.inputs
+    t, g, x = _Terms(c), c[0], c.b.agreed(c[1], c[0].dims)
     return t.where(t("gt", x, 0.0), g, t("mul", g, single(c.attr("alpha", 0.2))))
 
 
