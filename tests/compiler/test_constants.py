@@ -76,7 +76,7 @@ ALWAYS = {op for op, rule in RULES.items() if rule.constant == "always"}
 
 
 def test_each_that_says_always_has_a_test_here() -> None:
-    assert ALWAYS == {"Rank", "BroadcastGradientArgs"}
+    assert {"Rank", "BroadcastGradientArgs"} == ALWAYS
 
 
 def test_axes_of_a_broadcast_s_gradient_are_constants_of_any_shapes() -> None:
