@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "tensorflow/core/framework/cancellation.h"
 #include "tensorflow/core/framework/device_base.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/platform/logging.h"
@@ -85,7 +86,16 @@ void ClusterFunction::Run(OpKernelContext* context,
   } else {
     options.rendezvous = context->rendezvous();
   }
-  options.cancellation_manager = context->cancellation_manager();
+  // Its own: a node that fails cancels the manager of its executor before the
+  // error is the step's, and the step's other launches would report that
+  // cancellation first.
+  using Cancellation = std::unique_ptr<tensorflow::CancellationManager>;
+  auto cancellation = std::make_shared<Cancellation>(
+      context->cancellation_manager() == nullptr
+          ? nullptr
+          : new tensorflow::CancellationManager(
+                context->cancellation_manager()));
+  options.cancellation_manager = cancellation->get();
   options.collective_executor = context->collective_executor();
   options.step_container = context->step_container();
   options.stats_collector = context->stats_collector();
@@ -98,23 +108,25 @@ void ClusterFunction::Run(OpKernelContext* context,
     arguments.push_back(context->input(i));
   }
   auto results = std::make_shared<std::vector<Tensor>>();
-  library->Run(
-      options, instance->handle, arguments, results.get(),
-      [context, results, done = std::move(done)](const absl::Status& status) {
-        if (!status.ok()) {
-          context->SetStatus(status);
-        } else if (static_cast<int>(results->size()) !=
-                   context->num_outputs()) {
-          context->SetStatus(absl::InternalError(absl::StrCat(
-              "tf_disc: the outlined function gave ", results->size(),
-              " results, expected ", context->num_outputs())));
-        } else {
-          for (size_t i = 0; i < results->size(); ++i) {
-            context->set_output(static_cast<int>(i), (*results)[i]);
-          }
-        }
-        done();
-      });
+  library->Run(options, instance->handle, arguments, results.get(),
+               [context, results, cancellation,
+                done = std::move(done)](const absl::Status& status) {
+                 if (!status.ok()) {
+                   context->SetStatus(status);
+                 } else if (static_cast<int>(results->size()) !=
+                            context->num_outputs()) {
+                   context->SetStatus(absl::InternalError(absl::StrCat(
+                       "tf_disc: the outlined function gave ", results->size(),
+                       " results, expected ", context->num_outputs())));
+                 } else {
+                   for (size_t i = 0; i < results->size(); ++i) {
+                     context->set_output(static_cast<int>(i), (*results)[i]);
+                   }
+                 }
+                 // The step's, which `done` may end, has to outlive it.
+                 cancellation->reset();
+                 done();
+               });
 }
 
 }  // namespace tf_disc

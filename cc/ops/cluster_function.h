@@ -30,7 +30,8 @@ class ClusterFunction {
   void Run(tensorflow::OpKernelContext* context,
            tensorflow::AsyncOpKernel::DoneCallback done);
 
-  // Whether Run would come to run the function, which no kernel needs.
+  // Whether Run would come to run the function. A kernel needs no function; and
+  // where TensorFlow's constant folding tries a node there is none.
   bool CanRun(tensorflow::OpKernelContext* context) {
     return context->function_library() != nullptr && Instantiate(context).ok();
   }

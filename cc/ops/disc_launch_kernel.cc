@@ -471,7 +471,12 @@ class DiscLaunchKernel : public AsyncOpKernel {
 
   void FallBack(OpKernelContext* context, DoneCallback done,
                 const std::string& reason, TrialCall timing = TrialCall()) {
-    statistics_->AddFallback(reason);
+    if (function_->CanRun(context)) {
+      statistics_->AddFallback(reason);
+    } else {
+      // Constant folding tries the node; it gets an error and leaves it alone.
+      statistics_->calls.fetch_sub(1, std::memory_order_relaxed);
+    }
     if (!never_slower_) {
       function_->Run(context, std::move(done));
       return;

@@ -25,6 +25,16 @@ def test_sync_runs_the_kernel_from_the_first_call(worker, cluster_id, statistics
     assert len(worker.requests()) == statistics().data["compiles"] == 1
 
 
+def test_a_launch_that_constant_folding_tries_is_no_call(worker, cluster_id, statistics):
+    """Folding runs nodes whose inputs are Consts on a device of its own, without functions."""
+    run = launch(cluster_id)
+    x, v, expected = example(3)
+    folded = tf.function(lambda: run(tf.constant(x), tf.constant(v)) + 1.0)
+    np.testing.assert_allclose(folded(), expected + 1, rtol=1e-6)
+    cluster = statistics().cluster(cluster_id)
+    assert (cluster["calls"], cluster["kernel_runs"], cluster["fallbacks"]) == (1, 1, {})
+
+
 def test_async_runs_the_function_until_the_kernel_is_there(native, worker, cluster_id, statistics):
     worker.set("wait")
     run = launch(cluster_id, mode="async")

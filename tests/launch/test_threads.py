@@ -92,6 +92,22 @@ def test_many_threads_in_one_function(native, worker, cluster_id, statistics):
     assert len(worker.requests()) == 1
 
 
+def test_an_error_reaches_the_user_before_the_cancellation_that_it_causes(worker, cluster_id):
+    """One launch fails in TensorFlow while another waits for its compile."""
+    worker.set("wait")
+    fails = launch(cluster_id, mode="aot")
+    waits = launch(cluster_id[:-4] + "beef", mode="sync")
+
+    @tf.function(input_signature=[X, V, V])
+    def both(x, v, w):
+        return waits(x, v), fails(x, w)
+
+    x, v, _ = example(3, 5)
+    for _ in range(5):
+        with pytest.raises(tf.errors.InvalidArgumentError, match="Incompatible shapes"):
+            both(x, v, v[:4])
+
+
 def session_graph(cluster_id: str, mode: str):
     """A v1 graph with one DiscLaunch node: (graph, x, v, y)."""
     concrete = tf.function(affine, input_signature=[X, V]).get_concrete_function()
