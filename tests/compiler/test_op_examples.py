@@ -1,13 +1,14 @@
 """Every example of every op rule against TensorFlow: values, dtypes, shapes, NaN and inf places, refusals.
 
-Each runs twice: with all sizes unknown to the compiler, for this CPU; and with all known, for AVX2. A case is one artifact,
-run by the harness in execute.py, so this holds the compiler alone to TensorFlow.
+Each runs twice: with all sizes unknown to the compiler, for this CPU; and with all known, for AVX2. Where operands say
+sizes, a third time with these as constants, as most graphs state them. A case is one artifact, run by the harness in
+execute.py, so this holds the compiler alone to TensorFlow.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -142,21 +143,27 @@ def cases() -> Iterator[Any]:
     """All examples of all rules, with a name each."""
     for op, rule in sorted(RULES.items()):
         for i, example in enumerate(rule.examples):
-            for known in (False, True):
-                yield pytest.param(
-                    rule, example, known, id=f"{op}-{i}-{'known' if known else 'any'}"
-                )
+            modes = ("any", "known", "stated") if _lengths(rule, example) else ("any", "known")
+            for mode in modes:
+                yield pytest.param(rule, example, mode, id=f"{op}-{i}-{mode}")
 
 
-def compile_example(rule: OpRule, example: Example, arrays: list[Any], known: bool) -> Program:
+def _lengths(rule: OpRule, example: Example) -> Sequence[int]:
+    """Positions of the operands that say sizes."""
+    # A list of shapes has no positions to name in the record; their length is the rank, which is always known.
+    return range(len(flat_args(example))) if rule.op == "ConcatOffset" else rule.by_length
+
+
+def compile_example(rule: OpRule, example: Example, arrays: list[Any], mode: str) -> Program:
     """A cluster of the one node, compiled."""
+    known = mode != "any"
     args = flat_args(example)
     inputs, names = [], []
     by_value = {p % len(args) for p in rule.by_value}
-    # A list of shapes has no positions to name in the record; their length is the rank, which is always known.
-    lengths = range(len(args)) if rule.op == "ConcatOffset" else rule.by_length
+    lengths = _lengths(rule, example)
     for i, array in enumerate(arrays):
-        kind = "const" if i in by_value else "weight" if i in rule.weights and known else "tensor"
+        constant = i in by_value or (mode == "stated" and i in lengths)
+        kind = "const" if constant else "weight" if i in rule.weights and known else "tensor"
         sizes = array.shape if known or (i in lengths and array.ndim) else None
         inputs.append(cluster_input(f"x{i}", array, kind, sizes, i in lengths))
         names.append(f"x{i}")
@@ -194,18 +201,18 @@ def assert_same_bits(found: Any, expected: Any) -> None:
     np.testing.assert_array_equal(found, expected)
 
 
-@pytest.mark.parametrize(("rule", "example", "known"), list(cases()))
-def test_example_agrees_with_tensorflow(rule: OpRule, example: Example, known: bool) -> None:
+@pytest.mark.parametrize(("rule", "example", "mode"), list(cases()))
+def test_example_agrees_with_tensorflow(rule: OpRule, example: Example, mode: str) -> None:
     rng = np.random.default_rng(7)
     arrays = [make(a, rng) for a in flat_args(example)]
     if example.error:
         with pytest.raises(getattr(tf.errors, f"{example.error}Error")):
             run_tensorflow(rule, example, arrays)
         with pytest.raises((UnsupportedError, GuardFailed)):
-            compile_example(rule, example, arrays, known)(arrays)
+            compile_example(rule, example, arrays, mode)(arrays)
         return
     expected = run_tensorflow(rule, example, arrays)
-    found = compile_example(rule, example, arrays, known)(arrays)
+    found = compile_example(rule, example, arrays, mode)(arrays)
     assert len(found) == len(expected)
     for f, e in zip(found, expected, strict=True):
         assert f.dtype == e.dtype and f.shape == e.shape
