@@ -40,6 +40,9 @@ from tf_disc.compiler.passes.views import (
 RECOMPUTE_COST = 6
 #: Elements of a flat group that make one item of its parallel loop.
 FLAT_ITEM = 1024
+#: The same where each element is a sum down a column: one cache line of f32, so that few columns are work for
+#: several threads, too.
+COLUMN_ITEM = 16
 
 #: A weight up to this size stays in L2 from one tile to the next.
 SMALL_WEIGHT_BYTES = 1 << 20
@@ -458,24 +461,30 @@ class KernelBuilder:
         return result
 
     def _column_reduction(self, op: Op, place: Place) -> Value:
-        """A reduction of earlier axes: lanes go over the kept last axis, a scalar loop over the reduced ones."""
+        """A reduction of earlier axes: lanes go over the kept last axis, a scalar loop over each reduced one."""
         operand = op.operands[0]
         axes = op.attrs["axes"]
         outer = self.coordinates(place, op.result.dims)
-        count = self.size(product(operand.dims[a] for a in axes))
         lanes = any(c.step or c.lanes is not None for c in outer)
         kind = op.name.removeprefix("reduce_")
         type_ = LoopType(op.result.dtype, lanes)
-        start = self.identity(kind, op.result.dtype)
-        position, partial = self.b.open([LoopType("i64"), type_])
-        reduced = self.math.split(Coordinate(position), [self.size(operand.dims[a]) for a in axes])
-        inner: list[Coordinate] = []
-        kept = iter(outer)
-        for a in range(len(operand.dims)):
-            inner.append(reduced[axes.index(a)] if a in axes else next(kept))
-        element = self.evaluate(operand, tuple(inner))
-        combined = self.b.pure(COMBINE[kind], [partial, element], type_, deepest=True)
-        return self.b.close("for", [self.b.index(0), count, start], [combined], step=1)[0]
+
+        def over(left: Sequence[int], reduced: list[Coordinate], partial: Value) -> Value:
+            """The rest of the loops around one element; one position for all axes would have to be divided."""
+            if not left:
+                kept = iter(outer)
+                inner = [
+                    reduced[axes.index(a)] if a in axes else next(kept)
+                    for a in range(len(operand.dims))
+                ]
+                element = self.evaluate(operand, tuple(inner))
+                return self.b.pure(COMBINE[kind], [partial, element], type_, deepest=True)
+            position, so_far = self.b.open([LoopType("i64"), type_])
+            combined = over(left[1:], [*reduced, Coordinate(position)], so_far)
+            bounds = [self.b.index(0), self.size(operand.dims[left[0]]), partial]
+            return self.b.close("for", bounds, [combined], step=1)[0]
+
+        return over(axes, [], self.identity(kind, op.result.dtype))
 
     def identity(self, kind: str, dtype: str) -> Value:
         """What a reduction of nothing gives."""
@@ -559,7 +568,8 @@ class KernelBuilder:
             count, grain = self.rows, as_dim(1)
         elif self.group.flat:
             self._flat(begin, end)
-            count, grain = (self.columns + (FLAT_ITEM - 1)) // FLAT_ITEM, as_dim(1)
+            item = self._flat_item()
+            count, grain = (self.columns + (item - 1)) // item, as_dim(1)
         elif self.group.tiles:
             self._tiled(begin, end)
             count, grain = self.rows, TILE_ROWS
@@ -577,6 +587,18 @@ class KernelBuilder:
             tiles_per_slot(self.group.tiles),
         )
 
+    def _column_reductions(self) -> list[Op]:
+        """The members that reduce earlier axes."""
+        return [
+            op
+            for op in self.group.ops
+            if op.name.startswith("reduce_") and not trailing_reduction(op)
+        ]
+
+    def _flat_item(self) -> int:
+        """Elements of a flat group's item."""
+        return COLUMN_ITEM if self._column_reductions() else FLAT_ITEM
+
     def _item_cost(self) -> Dim:
         """Estimated ns of an item, from instruction counts: an AVX-512 core retires about one vector op a ns."""
         instructions = 2
@@ -586,8 +608,17 @@ class KernelBuilder:
             for operand in op.operands:
                 if operand.op is not None and operand.op in self.inlined:
                     instructions += FUNCTIONS[operand.op.name].cost
-        columns = as_dim(FLAT_ITEM) if self.group.flat else self.columns
+        columns = as_dim(self._flat_item()) if self.group.flat else self.columns
         cost = columns * instructions // 24 + 10
+        for op in self._column_reductions():
+            (operand,) = op.operands
+            step = 2 + sum(
+                FUNCTIONS[inner.name].cost
+                for inner in (operand.op,)
+                if inner is not None and inner in self.inlined and inner.name in FUNCTIONS
+            )
+            depth = product(operand.dims[a] for a in op.attrs["axes"])
+            cost = cost + columns * depth * step // 24
         for op in self.group.tiles:
             k = op.operands[0].dims[-1]
             cost = cost + k * self.columns * 2 // 100
@@ -639,7 +670,7 @@ class KernelBuilder:
         self.b.effect("gemm_packed", [gemm, rows, a, self.size(k), c, self.size(n)])
 
     def _flat(self, begin: Value, end: Value) -> None:
-        item = self.b.index(FLAT_ITEM)
+        item = self.b.index(self._flat_item())
         low = self.b.int_op("imul", begin, item)
         high = self.b.pure(
             "imin", [self.b.int_op("imul", end, item), self.size(self.columns)], LoopType("i64")
