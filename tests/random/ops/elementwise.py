@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.random.maker import Builder, Maker, broadcast
+from tests.random.maker import FLOATS, INTEGERS, Builder, Maker, broadcast
 from tests.random.recipe import Type
 from tf_disc.compiler.op_rules.record import Arg, OpRule, broadcast_all, same_as_first
 
@@ -107,8 +107,22 @@ def _cast(m: Maker, rule: OpRule) -> bool:
     if not others:
         return False
     to = m.dtype(others)
+    if t.dtype in FLOATS and to in INTEGERS:
+        x = _in_range(m, x, to)
     m.add("Cast", [x], [Type(to, t.dims)], {"DstT": to})
     return True
+
+
+def _in_range(m: Maker, x: int, to: str) -> int:
+    """The value without NaN, within an integer type: beyond, TensorFlow's own code gives one number in vectors and another
+    in the last elements of a tensor."""
+    t = m.types[x]
+    low, high = {"u8": (0.0, 200.0), "i8": (-100.0, 100.0)}.get(to, (-30000.0, 30000.0))
+    finite = m.add("IsFinite", [x], [Type("bool", t.dims)])[0]
+    zero, *ends = ({"const": c, "dtype": t.dtype, "dims": []} for c in (0.0, low, high))
+    x = m.add("SelectV2", [finite, x, zero], [t])[0]
+    x = m.add("Maximum", [x, ends[0]], [t])[0]
+    return m.add("Minimum", [x, ends[1]], [t])[0]
 
 
 def _select(m: Maker, rule: OpRule) -> bool:
