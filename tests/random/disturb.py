@@ -107,6 +107,10 @@ class Disturbance:
             moved = np.where(np.isfinite(wide) | ~sure, moved, wide)
             if op.type in ("Sigmoid", "Softmax", "Tanh", "Erf"):
                 moved = np.clip(moved, -1, 1)
+            if op.type == "SqrtGrad":
+                # Where 1 / y is a denormal number, TensorFlow's vectors give 0 and its last elements do not.
+                far = np.abs(inputs[0].numpy().astype(np.float64)) > 1 / (4 * tiny)
+                moved = np.where(far, self.rng.choice([np.nan, 0.0]), moved)
             if op.type == "Softmax":
                 moved = np.where(
                     _lost_rows(inputs[0].numpy()), self.rng.choice([np.nan, 0.0]), moved

@@ -2,6 +2,8 @@
 
     python -m tests.random.run --graphs 5000 --seed 1 --out build/random
 
+    python -m tests.random.run --replay build/random/seed-7.json     # one recipe again
+
 The graphs run in chunks, each in a process of its own: a crash costs one graph, and is a failure like others. `--out` gets
 each failing recipe as it was drawn and as it was cut (`seed-<n>.json`), and `summary.json`.
 """
@@ -31,8 +33,11 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="the first; each graph has its own")
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "random")
     parser.add_argument("--only", default="", help="an op that each graph holds")
+    parser.add_argument("--replay", type=Path, help="a recipe to run alone")
     parser.add_argument("--chunk", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.replay:
+        return _replay(options.replay)
     options.out.mkdir(parents=True, exist_ok=True)
     return _chunk(options) if options.chunk else _all(options)
 
@@ -174,6 +179,18 @@ def _chunk(options: argparse.Namespace) -> int:
         }
         print("RESULT " + json.dumps(result), flush=True)
     return 0
+
+
+def _replay(path: Path) -> int:
+    """One recipe, and what there is to say of it."""
+    import tf_disc
+    from tests.random.check import check
+
+    tf_disc.enable(mode="sync")
+    verdict = check(Recipe.from_json(path.read_text()))
+    print(verdict.failure or verdict.unbuildable or "passed")
+    print(f"{verdict.kernel_runs} kernel runs of {verdict.launches} launches; left: {verdict.left}")
+    return 1 if verdict.failure else 0
 
 
 def examine(recipe: Recipe, path: Path) -> tuple[dict[str, int], str]:
