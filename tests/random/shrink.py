@@ -56,6 +56,8 @@ def _candidates(recipe: Recipe) -> Iterator[Recipe]:
                     nodes = copy.deepcopy(recipe.body.nodes)
                     nodes[i].bodies[name] = smaller
                     yield _with(recipe, body=Body(recipe.body.params, nodes, recipe.body.outputs))
+    if recipe.variables and not any(_variables(recipe.body)):
+        yield _with(recipe, variables=[])
     for i, node in enumerate(recipe.body.nodes):
         if node.after:
             nodes = copy.deepcopy(recipe.body.nodes)
@@ -75,6 +77,14 @@ def _candidates(recipe: Recipe) -> Iterator[Recipe]:
 
 def _with(recipe: Recipe, **fields: Any) -> Recipe:
     return Recipe(**{**vars(copy.deepcopy(recipe)), **fields})
+
+
+def _variables(body: Body) -> Iterator[bool]:
+    """One item a variable that a body or a body in it names."""
+    for node in body.nodes:
+        yield from (True for o in node.inputs if isinstance(o, dict) and "var" in o)
+        for inner in node.bodies.values():
+            yield from _variables(inner)
 
 
 def _outputs(body: Body, outputs: list[int]) -> Body:
