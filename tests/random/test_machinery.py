@@ -44,8 +44,11 @@ def test_a_recipe_of_another_version_is_refused():
 @pytest.mark.parametrize("seed", range(30))
 def test_the_interpreter_gives_tensorflows_values(seed):
     """Conds, loops, raw Switch, gradients and variables included; undisturbed, up to Grappler's rewrites."""
+    recipe = draw_recipe(from_seed(seed))
+    if check(recipe).unbuildable:
+        pytest.skip("TensorFlow cannot build it")
     with plain_tensorflow():
-        side = Side(draw_recipe(from_seed(seed)))
+        side = Side(recipe)
         for i in range(2):
             want = side.call(i)
             if want.error:
