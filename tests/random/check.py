@@ -21,6 +21,11 @@ from tf_disc.ops.library import require_library
 
 #: Ops of which the kernel leaves a call to TensorFlow where an operand is huge: a graph with one may fall back.
 FAR = ("Sin", "Cos", "Tan", "Mod", "FloorMod", "TruncateMod")
+#: Fallbacks that are known to be wanting, by what their reasons say. Values are right; the list only shrinks.
+KNOWN_LIMITS = {
+    "is computed from data of": "an operand that says sizes is computed from data within the cluster",
+    "has a size in dim": "TensorFlow's shape rule of a cross entropy denies that its labels broadcast",
+}
 #: Disturbed runs at first, and where those leave a doubt.
 _FEW, _MANY = 8, 64
 
@@ -37,6 +42,8 @@ class Verdict:
     #: Calls that TensorFlow refused, of how many.
     errors: int = 0
     calls: int = 0
+    #: Whether calls fell back for known limits alone.
+    limited: bool = False
     #: Calls of which the right values depend on roundings.
     unjudged: int = 0
     #: Why TensorFlow itself could not build the graph.
@@ -88,9 +95,11 @@ def check(recipe: Recipe) -> Verdict:
             verdict.failure = f"{problem[0]} call {i} ({_words(recipe, i)}): {problem[1]}"
             return verdict
     far = any(op in FAR for op in ops_of(recipe.body))
-    asked = recipe.fallback or (
-        far and all(r.startswith("a guard failed") for r in verdict.reasons)
+    verdict.limited = bool(verdict.reasons) and all(
+        any(text in reason for text in KNOWN_LIMITS) for reason in verdict.reasons
     )
+    left = far and all("an element is outside" in reason for reason in verdict.reasons)
+    asked = recipe.fallback or verdict.limited or left
     if verdict.reasons and not verdict.errors and not asked:
         verdict.failure = f"fallback {json.dumps(verdict.reasons)}"
     return verdict

@@ -101,7 +101,8 @@ def summary(totals: Counter[str], failed: int, seconds: float) -> str:
         f"{totals['graphs']} graphs, {totals['calls']} calls: {failed} failed",
         f"{totals['ran']} ({share:.1%}) ran a kernel, {totals['kernel_runs']} kernel runs",
         f"{totals['errors']} calls that TensorFlow refuses",
-        f"{totals['unjudged']} that hang on roundings",
+        f"{totals['limited']} graphs fell back for known limits",
+        f"{totals['unjudged']} calls that hang on roundings",
         f"{totals['unbuildable']} graphs that it cannot build",
         f"{seconds:.0f} s",
     )
@@ -209,6 +210,7 @@ def examine(recipe: Recipe, path: Path) -> tuple[dict[str, int], str]:
         "calls": verdict.calls,
         "errors": verdict.errors,
         "unjudged": verdict.unjudged,
+        "limited": int(verdict.limited),
     }
     if verdict.failure:
         path.with_suffix(".drawn.json").write_text(recipe.to_json())
