@@ -142,6 +142,15 @@ def _absolute(op: tf.Operation, inputs: list[Any], at: int, result: Any, eps: fl
         return max(4 * np.sqrt(terms), 2.0) * eps * np.abs(total)
     if op.type in ("SoftmaxCrossEntropyWithLogits", "SparseSoftmaxCrossEntropyWithLogits"):
         return 8 * eps * (at == 0)  # the logarithm of a sum near 1
+    if op.type.startswith("FusedBatchNormGrad"):
+        # Differences of terms as large as this, which moved operands leave as they are where a channel has one element.
+        dy, x, scale, mean, variance = (
+            np.abs(_magnitude(i.numpy()).astype(np.float64)) for i in inputs[:5]
+        )
+        inverse = 1 / np.sqrt(np.min(variance, initial=1.0) + float(op.get_attr("epsilon")))
+        spread = (np.max(x, initial=0) + np.max(mean, initial=0)) * inverse
+        largest = np.max(dy, initial=0) * inverse * max(1.0, np.max(scale, initial=0))
+        return 8 * eps * largest * (1 + spread) ** 2 * (1 if at == 0 else np.sqrt(x.size))
     if op.type in ("Elu", "Selu"):
         return 4 * eps * np.where(result < 0, 1.0, 0.0)  # TensorFlow subtracts 1 from exp(x)
     if op.type == "Prod":

@@ -39,6 +39,10 @@ def _candidates(recipe: Recipe) -> Iterator[Recipe]:
     for i in range(len(recipe.body.outputs)):
         if len(recipe.body.outputs) > 1:
             yield _live(_with(recipe, body=_outputs(recipe.body, [recipe.body.outputs[i]])))
+    for v in range(len(recipe.body.params), recipe.body.outputs[0]):
+        # An earlier value may be wrong already.
+        if len(recipe.body.outputs) == 1:
+            yield _live(_with(recipe, body=_outputs(recipe.body, [v])))
     for i in range(len(recipe.calls)):
         if len(recipe.calls) > 1:
             yield _with(recipe, calls=recipe.calls[:i] + recipe.calls[i + 1 :])
