@@ -262,6 +262,7 @@ int64_t ConstBytes(const NodeDef& node) {
 // Elements that the compiler follows (MAX_CONTENTS of ir/builder.py).
 constexpr int64_t kFollowedElements = 64;
 
+// Whether the compiler knows the elements of a copied Const as it follows them.
 bool IsFollowedConst(const NodeDef& node) {
   const auto value = node.attr().find("value");
   if (value == node.attr().end() || !value->second.has_tensor()) return false;
@@ -274,7 +275,7 @@ void FindConstants(const GraphIndex& graph, Candidates* candidates) {
   for (int i : graph.order()) {
     if (!candidates->Is(i)) continue;
     const OpConstant kind = candidates->row[i]->constant;
-    if (kind == OpConstant::kNo) continue;
+    if (kind == OpConstant::kNo || kind == OpConstant::kSizes) continue;
     bool all = true;
     for (const TensorRef& operand : graph.operands(i)) {
       all &= candidates->copied_const[operand.node]

@@ -33,6 +33,7 @@ class Growth {
 
   std::vector<Cluster> Run(std::vector<std::string>* reason) {
     AssignClasses();
+    FindFollowed();
     FindEdges();
     if (!Sort()) {
       for (int i = 0; i < graph_.size(); ++i) {
@@ -82,9 +83,39 @@ class Growth {
     if (HasPosition(rule.by_value, operand, count)) {
       return !candidates_.constant[from.node];
     }
-    return HasPosition(rule.by_length, operand, count) &&
-           candidates_.row[from.node]->cost != OpCost::kShape &&
-           !policy_.has_known_length(from);
+    return HasPosition(rule.by_length, operand, count) && !followed_[from.node];
+  }
+
+  // Candidates whose results the compiler follows as sizes: what is computed of
+  // shapes, small Consts and small integers from outside. Others have to be an
+  // input of the cluster where an operand says sizes.
+  void FindFollowed() {
+    followed_.assign(graph_.size(), false);
+    for (int i : graph_.order()) {
+      if (candidates_.Is(i)) followed_[i] = IsFollowed(i);
+    }
+  }
+
+  bool IsFollowed(int i) const {
+    const OpTable::Row& row = *candidates_.row[i];
+    if (row.constant == OpConstant::kAlways ||
+        row.constant == OpConstant::kSizes) {
+      return true;
+    }
+    if (row.constant == OpConstant::kNo && row.cost != OpCost::kShape) {
+      return false;
+    }
+    for (const TensorRef& operand : graph_.operands(i)) {
+      if (candidates_.copied_const[operand.node]) continue;
+      if (candidates_.Is(operand.node)) {
+        if (!followed_[operand.node]) return false;
+      } else if (row.rule.op != "Identity" &&
+                 !policy_.is_shape_arithmetic(operand.node)) {
+        // An Identity hands on what is asked of it.
+        return false;
+      }
+    }
+    return true;
   }
 
   void FindEdges() {
@@ -321,6 +352,7 @@ class Growth {
   int size_ = 0;
   std::vector<int> order_;
   std::vector<int> class_;
+  std::vector<bool> followed_;
   std::vector<std::vector<Edge>> in_;
   std::vector<std::vector<Edge>> out_;
   std::vector<int> level_;

@@ -18,8 +18,6 @@ struct GrowthPolicy {
   // Whether the node's output is a small integer tensor: counting it as work
   // would make clusters of mere shape arithmetic.
   std::function<bool(int node)> is_shape_arithmetic;
-  // Whether the number of elements of a tensor of rank <= 1 is known.
-  std::function<bool(TensorRef)> has_known_length;
 };
 
 struct Cluster {

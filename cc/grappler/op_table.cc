@@ -41,6 +41,7 @@ absl::Status ConstantFromName(const OpRule& rule, OpConstant* constant) {
   static constexpr std::pair<absl::string_view, OpConstant> kNames[] = {
       {"no", OpConstant::kNo},
       {"folds", OpConstant::kFolds},
+      {"sizes", OpConstant::kSizes},
       {"always", OpConstant::kAlways},
   };
   for (const auto& [name, value] : kNames) {
@@ -51,7 +52,7 @@ absl::Status ConstantFromName(const OpRule& rule, OpConstant* constant) {
   }
   return absl::InvalidArgumentError(
       absl::StrCat("tf_disc: op table row \"", rule.op, "\" has constant \"",
-                   rule.constant, "\"; expected no, folds or always"));
+                   rule.constant, "\"; expected no, folds, sizes or always"));
 }
 
 }  // namespace

@@ -18,8 +18,9 @@ namespace tf_disc {
 // How much work an op is, in the order of the contract.
 enum class OpCost { kHeavy, kReal, kMove, kFree, kShape };
 
-// When the compiler knows an op's results as constants.
-enum class OpConstant { kNo, kFolds, kAlways };
+// When the compiler knows an op's results: as constants, or as sizes that it
+// follows (docs/contracts.md 1).
+enum class OpConstant { kNo, kFolds, kSizes, kAlways };
 
 // One row of the table. All text as in the contract ("f32", "NHWC", "true").
 struct OpRule {

@@ -249,9 +249,6 @@ absl::StatusOr<bool> Compile(const GrapplerItem& item,
   GrowthPolicy growth;
   growth.min_cluster_size = MinClusterSize(options);
   growth.is_shape_arithmetic = [&](int i) { return shapes.IsSmallInteger(i); };
-  growth.has_known_length = [&](TensorRef tensor) {
-    return shapes.NumElements(tensor) >= 0;
-  };
   std::vector<Cluster> clusters =
       GrowClusters(graph, candidates, flow, growth, &candidates.reason);
 

@@ -95,7 +95,7 @@ class TestEachRule:
         }  # fmt: skip
         assert re.fullmatch(r"_?[A-Z]\w*", entry["op"])
         assert entry["cost"] in ("heavy", "real", "move", "free", "shape")
-        assert entry["constant"] in ("no", "folds", "always")
+        assert entry["constant"] in ("no", "folds", "sizes", "always")
         for attr, types in entry["dtypes"].items():
             assert ATTRS_OF_TYPE.match(attr), attr
             assert types and set(types) <= set(ITEM_BYTES), types

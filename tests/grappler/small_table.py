@@ -43,7 +43,7 @@ TABLE: list[dict[str, Any]] = [
     row("BatchMatMulV2", "heavy", {"T": _FLOATS}, weights=[1]),
     row("Transpose", "move", {"T": _ANY, "Tperm": _INDEX}, by_value=[1]),
     row("ConcatV2", "move", {"T": _ANY, "Tidx": _INDEX}, by_value=[-1]),
-    row("Pack", "shape", {"T": _ANY}),
+    row("Pack", "shape", {"T": _ANY}, constant="folds"),
     row("Split", "move", {"T": _ANY}, by_value=[0]),
     row(
         "StridedSlice",
@@ -55,7 +55,7 @@ TABLE: list[dict[str, Any]] = [
     row("Range", "shape", {"Tidx": _INDEX}, constant="folds"),
     row("Rank", "shape", {"T": _ANY}, constant="always"),
     row("BroadcastGradientArgs", "shape", {"T": _INDEX}, by_length=[0, 1], constant="always"),
-    row("Shape", "shape", {"T": _ANY, "out_type": _INDEX}),
+    row("Shape", "shape", {"T": _ANY, "out_type": _INDEX}, constant="sizes"),
     row("Reshape", "free", {"T": _ANY, "Tshape": _INDEX}, by_length=[1]),
     row("ExpandDims", "free", {"T": _ANY, "Tdim": _INDEX}, by_value=[1]),
     row("Identity", "free", {"T": _ANY}),

@@ -299,6 +299,26 @@ def test_a_computed_axis_leaves_the_cluster_and_comes_back_as_a_constant_operand
     assert list(launch.attr["const_operands"].list.i) == [list(launch.input).index("axis")]
 
 
+def test_sizes_computed_of_data_come_from_outside():
+    """The compiler follows sizes, not data: the reader's cluster takes them as an input."""
+
+    def build():
+        x = placeholder("x", (None, 8))
+        some = tf.compat.v1.placeholder(tf.int32, [None], name="some")
+        count = tf.raw_ops.Sum(input=tf.cast(chain(x, "n"), tf.float32), axis=[0, 1])
+        data = tf.stack([tf.cast(count, tf.int32), -1], name="data")
+        picked = tf.gather(tf.shape(x), some)
+        length = tf.stack([tf.maximum(picked[0], 1), -1], name="length")
+        y = tf.reshape(chain(x, "y"), data)
+        tf.identity(tf.reshape(tf.exp(y), length), name="out")
+
+    graph = optimize(build, ["out"])
+    (reader,) = [launch for launch in launches(graph) if ops_in(graph, launch)["Reshape"] == 2]
+    lengths = {list(reader.input)[i] for i in reader.attr["length_operands"].list.i}
+    assert len(lengths) == 2
+    assert not ops_in(graph, reader)["Pack"]
+
+
 def test_axes_computed_of_the_rank_stay_inside():
     """As tf.transpose and tf.reduce_sum write them for a tensor of unknown rank."""
 

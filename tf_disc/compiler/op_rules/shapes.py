@@ -340,14 +340,14 @@ _RULES: list[OpRule] = [
            (Example((Arg("f32", (3, 5)),)),
             Example((Arg("f32", ()),)),
             Example((Arg("bool", (0, 2)),), {"out_type": "i64"})),
-           cost="shape"),
+           cost="shape", constant="sizes"),
     OpRule("ShapeN", {"out_type": INDEX}, lambda c: [(as_dim(len(v.dims)),) for v in c.inputs],
            lambda c: [c.b.sizes(v.dims, c.attr("out_type", "i32")) for v in c.inputs],
            (Example(((Arg("f32", (3, 5)), Arg("f32", (2,))),)),),  # type: ignore[arg-type]
-           cost="shape"),
+           cost="shape", constant="sizes"),
     OpRule("Size", {"out_type": INDEX}, lambda c: [()],
            lambda c: c.b.sizes([c[0].tensor.num_elements], c.attr("out_type", "i32"), rank=0),
-           (Example((Arg("f32", (3, 5)),)),), cost="shape"),
+           (Example((Arg("f32", (3, 5)),)),), cost="shape", constant="sizes"),
     OpRule("Rank", {}, lambda c: [()], lambda c: c.b.scalar(len(c[0].dims), "i32"),
            (Example((Arg("f32", (3, 5)),)), Example((Arg("f32", ()),))), cost="shape", constant="always"),
     OpRule(
