@@ -31,9 +31,9 @@ _OWN_ULPS = {"Erfc": 64.0}
 #: Ops of which every result is the exact one, rounded once, or a fixed sequence of such.
 EXACT = frozenset({
     "Abs", "Add", "AddN", "AddV2", "BiasAdd", "BiasAddV1", "Cast", "Ceil", "ClipByValue", "Div",
-    "DivNoNan", "EnsureShape", "Floor", "FloorDiv", "FloorMod", "Identity", "Inv", "LeakyRelu",
+    "DivNoNan", "EnsureShape", "Floor", "FloorDiv", "FloorMod", "Identity", "LeakyRelu",
     "LeakyReluGrad", "Max", "Maximum", "Min", "Minimum", "Mod", "Mul", "MulNoNan", "Neg",
-    "OnesLike", "PreventGradient", "RealDiv", "Reciprocal", "Relu", "Relu6", "Relu6Grad",
+    "OnesLike", "PreventGradient", "RealDiv", "Relu", "Relu6", "Relu6Grad",
     "ReluGrad", "Rint", "Round", "Select", "SelectV2", "Sign", "Snapshot", "Softsign", "Sqrt",
     "Square", "SquaredDifference", "StopGradient", "Sub", "TensorScatterMax",
     "TensorScatterMin", "TensorScatterUpdate", "TruncateDiv", "TruncateMod",
