@@ -56,3 +56,11 @@ def test_broadcast_of_one_element(b: GraphBuilder) -> None:
 def test_reductions_of_nothing(b: GraphBuilder, kind: str, number: int) -> None:
     value, _ = followed(b, "v", 0)
     assert b.contents[b.reduce(kind, value, [0])] == (as_dim(number),)
+
+
+def test_reductions_and_picks_of_values_are_followed(b: GraphBuilder) -> None:
+    value, array = followed(b, "v", 3)
+    assert b.contents[b.reduce("prod", value, [0])] == (
+        Dim.symbol("v0") * Dim.symbol("v1") * Dim.symbol("v2"),
+    )
+    check(b, b.gather(value, b.constant([2, 0], "i32", [2]), 0, 0), array[[2, 0]])

@@ -351,17 +351,17 @@ class GraphBuilder:
 
     def gather(self, params: Value, indices: Value, axis: int, batch_dims: int) -> Value:
         """params along `axis` at indices; out-of-range indices fail a guard while the kernel runs."""
+        picked = None
         if params in self.contents and indices in self.contents and params.tensor.rank == 1:
             at = [d.value for d in self.contents[indices]]
             values = self.contents[params]
             if all(i is not None and 0 <= i < len(values) for i in at):
                 picked = [values[i] for i in at if i is not None]
-                if indices.tensor.rank <= 1 and all(_host_only(d) for d in picked):
-                    return self.sizes(picked, params.dtype, rank=indices.tensor.rank)
         dims = params.dims[:axis] + indices.dims[batch_dims:] + params.dims[axis + 1 :]
-        return self.emit(
+        result = self.emit(
             "gather", [params, indices], params.dtype, dims, axis=axis, batch_dims=batch_dims
         )
+        return self.with_contents(result, picked)
 
     def iota(self, size: DimLike, dtype: str) -> Value:
         """0, 1, 2 … size - 1."""
@@ -381,18 +381,7 @@ class GraphBuilder:
         value = self.reshape(value, [d for i, d in enumerate(value.dims) if i not in ones])
         if not axes:
             return value
-        if (
-            kind in ("prod", "sum", "max", "min")
-            and value in self.contents
-            and value.tensor.rank == 1
-        ):
-            values = self.contents[value]
-            if values or kind in ("prod", "sum"):
-                number = values[0] if values else as_dim(int(kind == "prod"))
-                for d in values[1:]:
-                    number = _SYMBOLIC[{"prod": "mul", "sum": "add"}.get(kind, kind)](number, d)
-                if all(_host_only(d) for d in values):
-                    return self.sizes([number], value.dtype, rank=0)
+        contents = self._reduced_contents(kind, value)
         if value.dtype in SHORT_FLOATS and kind in ("sum", "prod"):
             total = self.reduce(kind, self.elementwise("cast", value, dtype="f32"), axes)
             return self.elementwise("cast", total, dtype=value.dtype)
@@ -410,7 +399,20 @@ class GraphBuilder:
         if rest:
             kept = [d for i, d in enumerate(value.dims) if i not in rest]
             value = self.emit(f"reduce_{kind}", [value], value.dtype, kept, axes=tuple(rest))
-        return value
+        return self.with_contents(value, contents)
+
+    def _reduced_contents(self, kind: str, value: Value) -> list[Dim] | None:
+        """The one element that a followed vector is reduced to."""
+        values = self.contents.get(value)
+        function = {"prod": "mul", "sum": "add", "max": "max", "min": "min"}.get(kind)
+        if values is None or function is None or value.tensor.rank != 1:
+            return None
+        if not values:
+            return {"prod": [as_dim(1)], "sum": [as_dim(0)]}.get(kind)
+        number = values[0]
+        for d in values[1:]:
+            number = _SYMBOLIC[function](number, d)
+        return [number]
 
     def scan(self, kind: str, value: Value, axis: int, *, exclusive: bool, reverse: bool) -> Value:
         """Running sums or products along an axis, one element after another. kind: sum, prod.
