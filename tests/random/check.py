@@ -200,9 +200,10 @@ def _agree(side: Side, i: int, want: Outcome, have: Outcome) -> tuple[str, str] 
             for seeds in (range(_FEW), range(_FEW, _MANY)):
                 if not mask.any():
                     break
-                if len(runs) <= seeds.start:
-                    runs += side.disturbed(i, range(1), 0.0) if not runs else []
-                    runs += side.disturbed(i, seeds)
+                # The undisturbed run is the first of them.
+                runs += side.disturbed(i, range(1), 0.0) if not runs else []
+                if len(runs) <= seeds.stop:
+                    runs += side.disturbed(i, range(len(runs) - 1, seeds.stop))
                 mask &= compare.outside(a, b, [r[k] for r in runs])
         if mask.any():
             return "value", f"output {k}: {compare.describe(a, b, mask)}"

@@ -92,7 +92,11 @@ class Disturbance:
         )
         wide = value.astype(np.float64)
         with np.errstate(all="ignore"):
-            size = np.maximum(np.abs(wide), 0 if dtype != np.float16 else np.finfo(dtype).tiny)
+            # Infinity and NaN stay what they are, unless the absolute part of the bound overflows.
+            size = np.maximum(
+                np.abs(np.where(np.isfinite(wide), wide, 0)),
+                0 if dtype != np.float16 else np.finfo(dtype).tiny,
+            )
             bound = _OWN_ULPS.get(op.type, _ULPS) * eps * size
             bound = bound + _absolute(op, inputs, at, wide, eps)
             bound = np.where(np.abs(wide) < 4 * tiny, bound + tiny, bound)
@@ -161,7 +165,10 @@ def _absolute(op: tf.Operation, inputs: list[Any], at: int, result: Any, eps: fl
         low = np.prod(np.minimum(x, 1), axis=axes, keepdims=bool(op.get_attr("keep_dims")))
         # Partial products that overflow or vanish depend on the order.
         lost = (high > 0.1 * float(inputs[0].dtype.max)) | (low < 2.0**-100)
-        return np.where(lost & np.isfinite(result), np.inf, terms * eps * np.abs(result))
+        lost &= np.all(np.isfinite(x), axis=axes, keepdims=bool(op.get_attr("keep_dims")))
+        return np.where(
+            lost, np.inf, terms * eps * np.where(np.isfinite(result), np.abs(result), 0)
+        )
     if op.type in (
         "LogSoftmax",
         "TanhGrad",

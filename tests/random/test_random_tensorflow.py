@@ -22,8 +22,8 @@ from tests.random.source import from_seed
 from tf_disc.compiler.op_rules import RULES
 
 CASES = sorted((Path(__file__).parent / "cases").glob("*.json"))
-#: Some tens of seconds of two cores.
-GRAPHS = int(os.environ.get("DISC_RANDOM_TF_GRAPHS", "30"))
+#: About a minute and a half of two cores.
+GRAPHS = int(os.environ.get("DISC_RANDOM_TF_GRAPHS", "100"))
 
 
 def test_random_graphs_agree_with_tensorflow(tmp_path, capsys):
@@ -31,7 +31,7 @@ def test_random_graphs_agree_with_tensorflow(tmp_path, capsys):
     totals: Counter[str] = Counter()
     failures: list[str] = []
 
-    @seed(20260101)
+    @seed(3)
     @settings(
         max_examples=GRAPHS,
         deadline=None,

@@ -33,7 +33,8 @@ def _tanh(t: _Terms, y: Value, dy: Value) -> Value:
 
 
 def _sigmoid(t: _Terms, y: Value, dy: Value) -> Value:
-    return t("mul", t("mul", dy, y), t("sub", 1.0, y))
+    # In this order y (1 - y) does not overflow, and each bit is TensorFlow's.
+    return t("mul", dy, t("mul", y, t("sub", 1.0, y)))
 
 
 def _unless_zero(t: _Terms, dy: Value, result: Value) -> Value:
