@@ -112,8 +112,9 @@ class Disturbance:
             if op.type in ("Sigmoid", "Softmax", "Tanh", "Erf"):
                 moved = np.clip(moved, -1, 1)
             if op.type == "Erf" and dtype == np.float64:
-                # TensorFlow's erf of an infinite double is NaN; docs/numerics.md has +-1.
-                moved = np.where(np.isinf(inputs[0].numpy()), self.rng.choice([np.nan, 1.0]), moved)
+                # TensorFlow's erf of a double of which the square is infinite is NaN; docs/numerics.md has +-1.
+                far = np.abs(inputs[0].numpy()) > 1e150
+                moved = np.where(far, self.rng.choice([np.nan, 1.0]), moved)
             if op.type == "SqrtGrad":
                 # Where 1 / y is a denormal number, TensorFlow's vectors give 0 and its last elements do not.
                 far = np.abs(inputs[0].numpy().astype(np.float64)) > 1 / (4 * tiny)
