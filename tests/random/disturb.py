@@ -160,7 +160,7 @@ def _absolute(op: tf.Operation, inputs: list[Any], at: int, result: Any, eps: fl
         largest = np.max(dy, initial=0) * inverse * max(1.0, np.max(scale, initial=0))
         return 8 * eps * largest * (1 + spread) ** 2 * (1 if at == 0 else np.sqrt(x.size))
     if op.type in ("Elu", "Selu"):
-        return 4 * eps * np.where(result < 0, 1.0, 0.0)  # TensorFlow subtracts 1 from exp(x)
+        return 4 * eps * np.where(result <= 0, 1.0, 0.0)  # TensorFlow subtracts 1 from exp(x)
     if op.type == "Prod":
         terms = max(1.0, _terms(op, inputs, result))
         x = np.abs(inputs[0].numpy().astype(np.float64))

@@ -52,7 +52,8 @@ def _rsqrt(t: _Terms, y: Value, dy: Value) -> Value:
 
 
 def _reciprocal(t: _Terms, y: Value, dy: Value) -> Value:
-    return _unless_zero(t, dy, t("mul", t("mul", t("neg", y), dy), y))
+    # The square first: TensorFlow's order, and so its places of 0 and infinity.
+    return _unless_zero(t, dy, t("mul", dy, t("neg", t("mul", y, y))))
 
 
 def _gated(t: _Terms, g: Value, condition: Value) -> Value:
