@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from tf_disc.compiler.ir.dims import Dim, as_dim
 from tf_disc.compiler.ir.graph import Graph, Op, Value
+from tf_disc.compiler.passes.eliminate import may_refuse
 from tf_disc.compiler.passes.groups import Group, sources
 from tf_disc.compiler.passes.materialize import storage_of
 
@@ -75,7 +76,7 @@ def plan_memory(graph: Graph, groups: list[Group], inlined: set[Op]) -> Memory:
         stores[i] = []
         for op in group.ops:
             value = op.result
-            if value not in last and value not in outputs:
+            if value not in last and value not in outputs and not may_refuse(op):
                 continue
             stores[i].append(value)
             if value in outputs:

@@ -202,6 +202,8 @@ class GraphBuilder:
             if folded and all(v is not None for v in folded):
                 return self.constant(folded, dtype, [d.value or 0 for d in dims])
         contents = self._elementwise_contents(function, operands, dims, dtype)
+        if contents is not None and len(dims) <= 1 and all(_host_only(d) for d in contents):
+            return self.sizes(contents, dtype, rank=len(dims))
         result = self.emit(function, [self.broadcast(v, dims) for v in operands], dtype, dims)
         return self.with_contents(result, contents)
 
