@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 
 from tf_disc.compiler.ir.graph import Value
@@ -174,14 +175,21 @@ _POWERS = tuple(
 )  # fmt: skip
 
 
-def _add_n_shape(c: RuleContext) -> list[Dims]:
+def _one_shape(c: RuleContext) -> list[Dims]:
     dims = c[0].dims
     for other in c.inputs[1:]:
         if len(other.dims) != len(dims):
-            raise c.unsupported("AddN takes operands of one shape")
+            raise c.unsupported("its operands have one shape")
         for a, b in zip(dims, other.dims, strict=True):
-            c.b.require(b, "==", a, "AddN takes operands of one shape")
+            c.b.require(b, "==", a, "its operands have one shape")
     return [dims]
+
+
+def _approximately(c: RuleContext) -> Value:
+    """|x - y| below a tolerance, which is an f32 as attributes are."""
+    (bound,) = struct.unpack("f", struct.pack("f", c.attr("tolerance", 1e-5)))
+    difference = c.b.elementwise("sub", c[0], c.b.agreed(c[1], c[0].dims))
+    return c.b.elementwise("lt", c.b.elementwise("abs", difference), c.b.scalar(bound, c[0].dtype))
 
 
 def _add_n(c: RuleContext) -> Value:
@@ -274,7 +282,14 @@ RULES: list[OpRule] = [
     unary("IsInf", "isinf", FLOATING),
     unary("IsFinite", "isfinite", FLOATING),
     OpRule(
-        "AddN", {"T": NUMBERS}, _add_n_shape, _add_n,
+        "ApproximateEqual", {"T": ("f32", "f64")}, _one_shape, _approximately,
+        tuple(
+            Example((Arg(d, s), Arg(d, s)), {"tolerance": t})
+            for d in ("f32", "f64") for s in ((3, 67), (0, 3), ()) for t in (1e-5, 0.5, 3.0)
+        ) + (Example((Arg("f32", (3,)), Arg("f32", (4,))), error="InvalidArgument"),),
+    ),
+    OpRule(
+        "AddN", {"T": NUMBERS}, _one_shape, _add_n,
         (
             Example(((Arg("f32", (3, 5)), Arg("f32", (3, 5)), Arg("f32", (3, 5))),)),  # type: ignore[arg-type]
             Example(((Arg("f32", (0, 5)), Arg("f32", (0, 5))),)),  # type: ignore[arg-type]
