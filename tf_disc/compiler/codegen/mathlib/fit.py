@@ -94,6 +94,14 @@ def minimax(
     return best
 
 
+def _value(numbers: Sequence[float], t: Real) -> Real:
+    """The polynomial with these coefficients, from the constant upward, at t."""
+    total = mp.mpf(0)
+    for number in reversed(numbers):
+        total = total * t + number
+    return total
+
+
 def _grid(fit: Fit) -> list[Real]:
     middle, half = (mp.mpf(fit.high) + fit.low) / 2, (mp.mpf(fit.high) - fit.low) / 2
     angles = [mp.pi * (k + mp.mpf("0.5")) / fit.points for k in range(fit.points)]
@@ -102,7 +110,7 @@ def _grid(fit: Fit) -> list[Real]:
 
 def error_of(fit: Fit, numbers: Sequence[float]) -> float:
     """The largest weighted error of the polynomial with these coefficients."""
-    errors = [fit.weight(t) * (fit.target(t) - mp.polyval(numbers[::-1], t)) for t in _grid(fit)]
+    errors = [fit.weight(t) * (fit.target(t) - _value(numbers, t)) for t in _grid(fit)]
     return float(max(abs(error) for error in errors))
 
 
@@ -115,7 +123,7 @@ def coefficients(fit: Fit) -> tuple[float, ...]:
     known = [mp.mpf(c) for c in fit.fixed]
     while len(known) <= fit.degree:
         lowest = len(known)
-        rest = [v - mp.polyval([0, *known[::-1]], t) for v, t in zip(values, grid)]
+        rest = [v - _value(known, t) for v, t in zip(values, grid)]
         # The known low powers are divided out where 0 is inside the interval: all powers that
         # remain would be zero there, and the best error need not alternate.
         divided = lowest if fit.low < 0 < fit.high else 0
