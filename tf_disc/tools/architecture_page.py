@@ -91,7 +91,7 @@ row. Only the output is stored; `scaled` never lies in memory
 {groups}
 ```
 
-## Loop IR: `compiler/codegen/kernel.py`
+## Loop IR: `compiler/codegen/kernel.py`, `evaluation.py`
 The group becomes a kernel: a range of rows, and for each row two phases, since the division needs
 the whole sum. `v.` is a value for each lane of a vector; `vfor` goes over full vectors and then over
 the rest under a mask, so that no size is special. The multiplication is cheap, so the second phase

@@ -7,7 +7,8 @@ the other axes: lanes go over what follows the scanned axis, tasks over the rest
 from __future__ import annotations
 
 from tf_disc.compiler.codegen.coordinates import Coordinate
-from tf_disc.compiler.codegen.kernel import COMBINE, Kernel, KernelBuilder
+from tf_disc.compiler.codegen.evaluation import COMBINE
+from tf_disc.compiler.codegen.kernel import Kernel, KernelBuilder
 from tf_disc.compiler.ir.dims import Dim, as_dim
 from tf_disc.compiler.ir.graph import Op, Value
 from tf_disc.compiler.ir.types import LoopType
