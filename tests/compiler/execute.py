@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import ctypes as c
 import functools
+import math
 import time
 import types
 from collections.abc import Iterator, Mapping, Sequence
@@ -171,10 +172,11 @@ class Program:
         frame.sizes = sizes.ctypes.data
         self._check(self.plan(c.addressof(frame)), frame)
         results, position = [], 0
+        fences: list[Any] = []
         for dtype, rank in self.outputs:
             shape = tuple(int(d) for d in dims[position : position + rank])
             position += rank
-            results.append(np.full(shape, 77, NUMPY[dtype]))
+            results.append(_fenced(shape, NUMPY[dtype], fences))
         pointers = (c.c_void_p * max(len(results), 1))(*[r.ctypes.data for r in results])
         arena = np.full(frame.arena_bytes + 64, 0xAB, np.uint8)
         stride = (frame.scratch_bytes + 63) // 64 * 64
@@ -187,6 +189,8 @@ class Program:
         with flushed_denormals():
             status = self.run(c.addressof(frame))
         self._check(status, frame)
+        for fence in fences:
+            assert (fence == FENCE).all(), "a kernel wrote beside an output"
         self.run_ms = (time.perf_counter() - started) * 1e3
         return results
 
@@ -197,6 +201,20 @@ class Program:
                 self.guards[at] if at >= 0 else "an element is outside of what the kernel computes"
             )
         assert status == abi.OK, status
+
+
+#: What the bytes on both sides of an output hold.
+FENCE = 0xEE
+
+
+def _fenced(shape: tuple[int, ...], dtype: Any, fences: list[Any]) -> Any:
+    """An output with 64 bytes on either side that no kernel may write."""
+    size = math.prod(shape) * np.dtype(dtype).itemsize
+    raw = np.full(size + 128, FENCE, np.uint8)
+    fences += [raw[:64], raw[64 + size :]]
+    output = raw[64 : 64 + size].view(dtype).reshape(shape)
+    output[...] = np.array(77).astype(dtype)
+    return output
 
 
 @contextlib.contextmanager

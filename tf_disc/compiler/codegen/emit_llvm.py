@@ -396,7 +396,10 @@ class TaskEmitter:
         outer = self.mask
         if outer is not None:
             raise InternalError("a vector loop inside a vector loop")
-        self.mask = self.b.icmp_unsigned("<", lanes, self.splat(self.b.trunc(rest, I32)))
+        count = self.b.trunc(rest, I32)
+        if any(o.name == "store" and ITEM_BYTES[o.operands[2].dtype] < 4 for o in walk(region)):
+            count = self._opaque(count)
+        self.mask = self.b.icmp_unsigned("<", lanes, self.splat(count))
         for argument, value in zip(region.args, [main, *sums], strict=True):
             self.values[argument] = value
         nexts = [
@@ -414,6 +417,15 @@ class TaskEmitter:
             phi.add_incoming(new, after)
             result.append(phi)
         return result
+
+    def _opaque(self, value: ir.Value) -> ir.Value:
+        """The value, of which the optimizer knows nothing any more.
+
+        LLVM 22 turns a masked store of narrowed elements into a store of one whole wide element where it sees that
+        the mask is one lane: two bytes of bf16 become four, over the end of the buffer.
+        """
+        type_ = ir.FunctionType(value.type, [value.type])
+        return self.b.asm(type_, "", "=r,0", [value], side_effect=False)
 
     def _hreduce(self, op: Op) -> ir.Value:
         value = self.values[op.operands[0]]

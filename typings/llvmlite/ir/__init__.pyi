@@ -234,6 +234,15 @@ class IRBuilder:
     def insert_value(
         self, agg: Value, value: Value, idx: int | Sequence[int], name: str = ...
     ) -> Value: ...
+    def asm(
+        self,
+        ftype: FunctionType,
+        asm: str,
+        constraint: str,
+        args: Sequence[Value],
+        side_effect: bool,
+        name: str = ...,
+    ) -> Value: ...
     def call(
         self,
         fn: Value,
