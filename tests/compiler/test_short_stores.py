@@ -15,15 +15,21 @@ from tf_disc.compiler.pipeline import compile_cluster
 
 @pytest.mark.parametrize("target", ["x86-64-v3", "x86-64-v4"])
 @pytest.mark.parametrize("columns", [1, 9, 15, 17, 33])
-@pytest.mark.parametrize("dtype", ["bf16", "f16", "i8", "u8", "i16", "bool"])
+@pytest.mark.parametrize("dtype", ["bf16", "f16", "i8", "u8", "i16", "bool", "i32"])
 def test_nothing_is_written_past_a_row(dtype: str, columns: int, target: str) -> None:
     if target > host_target():
         pytest.skip("this CPU has no AVX-512")
     w = ClusterWriter()
-    x = np.random.default_rng(0).integers(0, 9, (5, columns)).astype(np.float32)
+    x = (
+        np.random.default_rng(0)
+        .integers(0, 9, (5, columns))
+        .astype(np.int64 if dtype == "i32" else np.float32)
+    )
     value = w.tensor("x", x, [None, columns])
     peak = w.node("Max", value, w.constant([1]), keep_dims=True)
-    short = w.node("Cast", w.node("Sub", peak, value), SrcT="f32", DstT=dtype)
+    short = w.node(
+        "Cast", w.node("Sub", peak, value), SrcT="i64" if dtype == "i32" else "f32", DstT=dtype
+    )
     program = Program(compile_cluster(w.cluster(short), target=target))
     np.testing.assert_array_equal(
         program([x])[0], (x.max(1, keepdims=True) - x).astype(NUMPY[dtype])

@@ -397,7 +397,7 @@ class TaskEmitter:
         if outer is not None:
             raise InternalError("a vector loop inside a vector loop")
         count = self.b.trunc(rest, I32)
-        if any(o.name == "store" and ITEM_BYTES[o.operands[2].dtype] < 4 for o in walk(region)):
+        if any(o.name == "store" and o.operands[2].dtype not in _WIDE for o in walk(region)):
             count = self._opaque(count)
         self.mask = self.b.icmp_unsigned("<", lanes, self.splat(count))
         for argument, value in zip(region.args, [main, *sums], strict=True):
@@ -422,7 +422,7 @@ class TaskEmitter:
         """The value, of which the optimizer knows nothing any more.
 
         LLVM 22 turns a masked store of narrowed elements into a store of one whole wide element where it sees that
-        the mask is one lane: two bytes of bf16 become four, over the end of the buffer.
+        the mask is one lane: the two bytes of a bf16 become four, past the end of the buffer.
         """
         type_ = ir.FunctionType(value.type, [value.type])
         return self.b.asm(type_, "", "=r,0", [value], side_effect=False)
@@ -516,6 +516,10 @@ def call_pointer(
 ) -> ir.Value:
     """Calls a function through a pointer."""
     return builder.call(_FunctionPointer(type_, pointer), args)
+
+
+#: Element types that no integer is narrowed to in front of a store.
+_WIDE = ("f32", "f64", "i64")
 
 
 def _leaves(op: Op) -> bool:
