@@ -209,6 +209,17 @@ OPTIONS: tuple[Option, ...] = (
         False,
         "Megabytes that packed weights may take; those used longest ago go first.",
     ),
+    Option(
+        "pool_mb",
+        "int",
+        512,
+        "TF_DISC_POOL_MB",
+        "process",
+        False,
+        "Megabytes that freed memory of results and intermediates may keep for the next calls, so "
+        "that these find their pages in place. Kept memory that no call used for some ten seconds goes back to "
+        "the system. 0: nothing is kept, and TensorFlow allocates.",
+    ),
 )
 
 BY_NAME: Mapping[str, Option] = {option.name: option for option in OPTIONS}

@@ -71,7 +71,7 @@ def _combine(
         "fallbacks": sum(sum(cluster["fallbacks"].values()) for cluster in clusters),
         "guard_failures": sum(signature["guard_failures"] for signature in signatures),
     }
-    sources = ("memory_hits", "shipped_hits", "disk", "worker", "weights")
+    sources = ("memory_hits", "shipped_hits", "disk", "worker", "weights", "pool")
     return {
         "version": __version__,
         "options": dict(options),

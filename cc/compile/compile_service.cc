@@ -17,6 +17,7 @@
 #include "cc/base/json_writer.h"
 #include "cc/compile/disk_cache.h"
 #include "cc/compile/sha256.h"
+#include "cc/runtime/block_pool.h"
 #include "cc/runtime/cpu_features.h"
 
 namespace tf_disc {
@@ -205,14 +206,27 @@ void CompileService::StopAtExit() {
 void CompileService::ThreadMain() {
   pthread_setname_np(pthread_self(), "tf_disc_compile");
   std::unique_lock<std::mutex> lock(mutex_);
+  Clock::time_point idle_since = Clock::now();
+  Clock::time_point trimmed = idle_since;
   while (!stopping_) {
+    const Clock::time_point next_trim =
+        trimmed + FromSeconds(settings_->pool_trim_s);
+    if (Clock::now() >= next_trim) {
+      lock.unlock();
+      BlockPool::Global().Trim();
+      trimmed = Clock::now();
+      lock.lock();
+      continue;
+    }
     if (queue_.empty()) {
       if (!worker_.running()) {
-        changed_.wait(lock);
-      } else if (changed_.wait_for(lock,
-                                   FromSeconds(settings_->worker_idle_s)) ==
-                     std::cv_status::timeout &&
-                 queue_.empty()) {
+        changed_.wait_until(lock, next_trim);
+        continue;
+      }
+      const Clock::time_point worker_end =
+          idle_since + FromSeconds(settings_->worker_idle_s);
+      changed_.wait_until(lock, std::min(next_trim, worker_end));
+      if (queue_.empty() && Clock::now() >= worker_end) {
         lock.unlock();
         worker_.Stop();
         lock.lock();
@@ -228,6 +242,7 @@ void CompileService::ThreadMain() {
     Run(job);
     lock.lock();
     busy_ = false;
+    idle_since = Clock::now();
     changed_.notify_all();
   }
   lock.unlock();

@@ -1,6 +1,7 @@
 // Gets kernels for signatures: memory, disk, shipped artifact, compile worker,
 // in that order, on one background thread. Launches never wait here; who wants
-// to wait passes a callback.
+// to wait passes a callback. Now and then, the same thread trims the block
+// pool.
 //
 // The thread starts with the first request, blocks every signal (the user's
 // handlers never run on it, SIGPIPE never reaches the process), and ends with
@@ -37,6 +38,7 @@ struct CompileSettings {
   std::string cache_dir;
   int64_t cache_limit_bytes = int64_t{1} << 30;
   double worker_idle_s = 30;
+  double pool_trim_s = 10;
   std::string dump_dir;
 };
 

@@ -11,6 +11,7 @@
 #include "cc/compile/compile_service.h"
 #include "cc/compile/speed_trial.h"
 #include "cc/ops/launch_statistics.h"
+#include "cc/runtime/block_pool.h"
 #include "cc/runtime/weight_cache.h"
 
 namespace tf_disc {
@@ -47,7 +48,8 @@ absl::Status Check(const LaunchSettings& settings) {
        {std::make_pair("compile_timeout_s", settings.compile_timeout_s),
         std::make_pair("worker_start_timeout_s",
                        settings.worker_start_timeout_s),
-        std::make_pair("worker_idle_s", settings.worker_idle_s)}) {
+        std::make_pair("worker_idle_s", settings.worker_idle_s),
+        std::make_pair("pool_trim_s", settings.pool_trim_s)}) {
     // A NaN is not > 0 either. Three years is as good as for ever.
     if (!(value > 0 && value < 1e8)) {
       return absl::InvalidArgumentError(
@@ -56,7 +58,8 @@ absl::Status Check(const LaunchSettings& settings) {
   }
   for (const auto& [name, value] :
        {std::make_pair("cache_limit_bytes", settings.cache_limit_bytes),
-        std::make_pair("weight_cache_mb", settings.weight_cache_mb)}) {
+        std::make_pair("weight_cache_mb", settings.weight_cache_mb),
+        std::make_pair("pool_mb", settings.pool_mb)}) {
     if (value < 0 || value > (int64_t{1} << 42)) {
       return absl::InvalidArgumentError(
           absl::StrCat(name, " is ", value, ", expected 0 to 2^42"));
@@ -164,9 +167,11 @@ absl::Status Configure(const LaunchSettings& settings) {
   compile.cache_dir = settings.cache_dir;
   compile.cache_limit_bytes = settings.cache_limit_bytes;
   compile.worker_idle_s = settings.worker_idle_s;
+  compile.pool_trim_s = settings.pool_trim_s;
   compile.dump_dir = settings.dump_dir;
   CompileService::Global().Configure(std::move(compile));
   WeightCache::Global().SetBudget(settings.weight_cache_mb << 20);
+  BlockPool::Global().SetCap(settings.pool_mb << 20);
   return absl::OkStatus();
 }
 
@@ -206,6 +211,16 @@ std::string LaunchStatisticsJson() {
   json.Key("released").Value(weights.released);
   json.Key("evictions").Value(weights.evictions);
   json.EndObject();
+  const BlockPoolCounters pool = BlockPool::Global().counters();
+  json.Key("pool").BeginObject();
+  json.Key("cap_bytes").Value(pool.cap_bytes);
+  json.Key("used_bytes").Value(pool.used_bytes);
+  json.Key("kept_bytes").Value(pool.kept_bytes);
+  json.Key("reused").Value(pool.reused);
+  json.Key("fresh").Value(pool.fresh);
+  json.Key("dropped").Value(pool.dropped);
+  json.Key("trimmed").Value(pool.trimmed);
+  json.EndObject();
   json.Key("problems").Array(service.problems());
   json.EndObject();
   return json.Take();
@@ -225,6 +240,8 @@ bool WaitForCompiles(double timeout_s) {
 int64_t ClearFailedCompiles() {
   return CompileService::Global().ClearFailures();
 }
+
+void ClearPool() { BlockPool::Global().Clear(); }
 
 int64_t CompileWorkerPid() { return CompileService::Global().worker_pid(); }
 

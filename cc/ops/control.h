@@ -40,8 +40,14 @@ struct LaunchSettings {
   double worker_idle_s = 30;
   // Folder for dumps, one subfolder a compile. Empty = none.
   std::string dump_dir;
-  // Bytes that packed weights may take.
+  // Megabytes that packed weights may take.
   int64_t weight_cache_mb = 2048;
+  // Megabytes that freed memory of outputs and arenas may take until it is used
+  // again. 0: TensorFlow allocates.
+  int64_t pool_mb = 512;
+  // Freed memory that no launch used for one to two times as long goes back to
+  // the system.
+  double pool_trim_s = 10;
 };
 
 // Takes effect for every compile that starts afterwards; what is compiled
@@ -63,6 +69,9 @@ bool WaitForCompiles(double timeout_s);
 // Forgets why compiles failed, so that the next call of each such signature
 // asks again. Returns how many were forgotten.
 int64_t ClearFailedCompiles();
+
+// Gives back the memory that launches freed and that waits for the next ones.
+void ClearPool();
 
 // Process id of the compile worker, 0 when none runs. For tests and messages.
 int64_t CompileWorkerPid();

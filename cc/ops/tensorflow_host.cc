@@ -3,6 +3,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "cc/ops/pool_allocator.h"
+#include "cc/runtime/block_pool.h"
 #include "tensorflow/core/common_runtime/dma_helper.h"
 #include "tensorflow/core/framework/device_base.h"
 #include "tensorflow/core/framework/tensor_shape.h"
@@ -29,6 +31,14 @@ class TensorHold : public BufferHold {
  private:
   const Tensor tensor_;
 };
+
+// Memory of devices other than this CPU, or with an allocator of its own.
+bool IsSpecial(const tensorflow::AllocatorAttributes& attributes) {
+  tensorflow::AllocatorAttributes plain;
+  plain.set_on_host(true);
+  return attributes.scope_id != 0 ||
+         !attributes.IsEqualOrLessRestrictiveThan(plain);
+}
 
 }  // namespace
 
@@ -67,13 +77,18 @@ bool OwnsMemory(const Tensor& tensor) {
 
 TensorFlowHost::TensorFlowHost(tensorflow::OpKernelContext* context,
                                absl::Span<const Tensor* const> inputs)
-    : context_(context),
+    : uses_pool_(BlockPool::Global().cap() > 0 &&
+                 !context->track_allocations()),
+      context_(context),
       inputs_(inputs),
       pool_(context->device()->tensorflow_cpu_worker_threads() == nullptr
                 ? nullptr
                 : context->device()->tensorflow_cpu_worker_threads()->workers),
-      outputs_(context->num_outputs()),
-      output_made_(context->num_outputs(), false) {}
+      outputs_(context->num_outputs()) {}
+
+TensorFlowHost::~TensorFlowHost() {
+  for (void* block : blocks_) BlockPool::Global().Free(block);
+}
 
 int TensorFlowHost::NumThreads() const {
   return pool_ == nullptr ? 0 : pool_->NumThreads();
@@ -98,16 +113,30 @@ absl::StatusOr<void*> TensorFlowHost::AllocateOutput(
   }
   tensorflow::TensorShape shape;
   absl::Status status = tensorflow::TensorShape::BuildTensorShape(dims, &shape);
-  if (status.ok()) {
-    status = context_->allocate_temp(type, shape, &outputs_[index],
-                                     context_->output_alloc_attr(index));
-  }
   if (!status.ok()) return status;
-  output_made_[index] = true;
-  return tensorflow::DMAHelper::base(&outputs_[index]);
+  Output& output = outputs_[index];
+  const tensorflow::AllocatorAttributes attributes =
+      context_->output_alloc_attr(index);
+  if (uses_pool_ && !IsSpecial(attributes)) {
+    output.tensor = Tensor(PoolAllocator(), type, shape);
+    if (!output.tensor.IsInitialized()) {
+      return absl::ResourceExhaustedError(absl::StrCat(
+          "no memory for output ", index, ", ", shape.DebugString()));
+    }
+  } else {
+    status = context_->allocate_temp(type, shape, &output.tensor, attributes);
+    if (!status.ok()) return status;
+  }
+  output.is_made = true;
+  return tensorflow::DMAHelper::base(&output.tensor);
 }
 
 absl::StatusOr<void*> TensorFlowHost::AllocateTemporary(int64_t bytes) {
+  if (uses_pool_) {
+    void* const block = BlockPool::Global().Allocate(bytes);
+    if (block != nullptr) blocks_.push_back(block);
+    return block;
+  }
   tensorflow::TensorShape shape;
   absl::Status status =
       tensorflow::TensorShape::BuildTensorShape({bytes}, &shape);
@@ -141,13 +170,13 @@ void TensorFlowHost::TaskEnd(int64_t token) {
 
 absl::Status TensorFlowHost::HandOverOutputs() {
   for (size_t i = 0; i < outputs_.size(); ++i) {
-    if (!output_made_[i]) {
+    if (!outputs_[i].is_made) {
       return absl::InternalError(
           absl::StrCat("the kernel did not make output ", i));
     }
   }
   for (size_t i = 0; i < outputs_.size(); ++i) {
-    context_->set_output(static_cast<int>(i), outputs_[i]);
+    context_->set_output(static_cast<int>(i), std::move(outputs_[i].tensor));
   }
   return absl::OkStatus();
 }

@@ -1,13 +1,13 @@
 // A run's surroundings inside a TensorFlow kernel: the device's intra-op pool,
-// TensorFlow's allocator, TensorFlow's profiler.
+// the block pool's memory, TensorFlow's profiler.
 #ifndef TF_DISC_CC_OPS_TENSORFLOW_HOST_H_
 #define TF_DISC_CC_OPS_TENSORFLOW_HOST_H_
 
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
@@ -29,6 +29,7 @@ class TensorFlowHost : public Host {
   // Both outlive this object. `inputs` as in LaunchInputs::tensors.
   TensorFlowHost(tensorflow::OpKernelContext* context,
                  absl::Span<const tensorflow::Tensor* const> inputs);
+  ~TensorFlowHost() override;
 
   int NumThreads() const override;
   void Schedule(std::function<void()> fn) override;
@@ -46,13 +47,20 @@ class TensorFlowHost : public Host {
   absl::Status HandOverOutputs();
 
  private:
+  // Whether the pool serves this launch: it is not switched off, and nobody
+  // counts what TensorFlow allocates.
+  const bool uses_pool_;
   tensorflow::OpKernelContext* const context_;
   const absl::Span<const tensorflow::Tensor* const> inputs_;
   tensorflow::thread::ThreadPool* const pool_;
-  std::vector<tensorflow::Tensor> outputs_;
-  // A default Tensor passes for an initialised one without elements.
-  std::vector<bool> output_made_;
-  std::vector<tensorflow::Tensor> temporaries_;
+  struct Output {
+    tensorflow::Tensor tensor;
+    // A default Tensor passes for an initialised one without elements.
+    bool is_made = false;
+  };
+  absl::InlinedVector<Output, 4> outputs_;
+  absl::InlinedVector<void*, 2> blocks_;  // of the pool
+  absl::InlinedVector<tensorflow::Tensor, 2> temporaries_;
 };
 
 }  // namespace tf_disc

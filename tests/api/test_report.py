@@ -99,6 +99,7 @@ LAUNCHES = {
     "disk": {"hits": 0},
     "worker": {"pid": 0},
     "weights": {"bytes": 0},
+    "pool": {"kept_bytes": 0},
     "problems": ["a damaged file"],
 }
 
