@@ -95,7 +95,10 @@ row. Only the output is stored; `scaled` never lies in memory
 The group becomes a kernel: a range of rows, and for each row two phases, since the division needs
 the whole sum. `v.` is a value for each lane of a vector; `vfor` goes over full vectors and then over
 the rest under a mask, so that no size is special. The multiplication is cheap, so the second phase
-does it again rather than keep its result.
+does it again rather than keep its result. The first loop over rows, a `vfor`, is for rows of up to 48
+elements, of which a vector would hold too few: there a lane is a row, and blocks of rows are turned in
+registers on their way in and out ([ADR 0006](adr/0006-short-rows-in-lanes.md)). One of the two loops is
+empty at each call; where the compiler knows the columns, only one is there.
 
 ```
 {loops}

@@ -12,16 +12,25 @@ from tf_disc.compiler.ir.types import LoopType
 
 @dataclass(frozen=True)
 class Coordinate:
-    """`base + lane * step` for lane 0, 1, 2 …; or `lanes`, a vector, where that form cannot say it."""
+    """`base + lane * step` for lane 0, 1, 2 …; or `lanes`, a vector, where that form cannot say it.
+
+    A step that only the call knows is `stride`, and `step` is 0 then.
+    """
 
     base: Value | None
     step: int = 0
     lanes: Value | None = None
+    stride: Value | None = None
 
     @property
     def key(self) -> tuple[object, ...]:
         """Equal for equal coordinates of one kernel."""
-        return (id(self.base), self.step, id(self.lanes))
+        return (id(self.base), self.step, id(self.lanes), id(self.stride))
+
+    @property
+    def uniform(self) -> bool:
+        """True when all lanes have the same number, `base`."""
+        return self.base is not None and self.step == 0 and self.stride is None
 
 
 class CoordinateMath:
@@ -44,16 +53,20 @@ class CoordinateMath:
             return c.lanes
         assert c.base is not None
         lane = self.b.pure("lane", [], LoopType("i64", True))
-        scaled = self.b.int_op("imul", lane, self.b.index(c.step))
-        return self.b.int_op("iadd", scaled, c.base)
+        step = self.b.index(c.step) if c.stride is None else c.stride
+        return self.b.int_op("iadd", self.b.int_op("imul", lane, step), c.base)
 
     def add(self, a: Coordinate, b: Coordinate) -> Coordinate:
         """Lane by lane."""
         if a.base is not None and b.base is not None:
-            return Coordinate(self.b.int_op("iadd", a.base, b.base), a.step + b.step)
-        if b.base is not None and b.step == 0 and self.b.known(b.base) == 0:
+            base = self.b.int_op("iadd", a.base, b.base)
+            if a.stride is None and b.stride is None:
+                return Coordinate(base, a.step + b.step)
+            strides = [self.b.index(c.step) if c.stride is None else c.stride for c in (a, b)]
+            return Coordinate(base, stride=self.b.int_op("iadd", *strides))
+        if b.base is not None and b.uniform and self.b.known(b.base) == 0:
             return a
-        if a.base is not None and a.step == 0 and self.b.known(a.base) == 0:
+        if a.base is not None and a.uniform and self.b.known(a.base) == 0:
             return b
         return Coordinate(None, 0, self.b.int_op("iadd", self._operand(a), self._operand(b)))
 
@@ -62,11 +75,14 @@ class CoordinateMath:
         known = self.b.known(by)
         if known == 0:
             return self.constant(0)
-        if a.base is not None and (a.step == 0 or known is not None):
-            return Coordinate(
-                self.b.int_op("imul", a.base, by), a.step * (known or 0) if a.step else 0
-            )
-        return Coordinate(None, 0, self.b.int_op("imul", self.vector(a), by))
+        if a.base is None:
+            return Coordinate(None, 0, self.b.int_op("imul", self.vector(a), by))
+        base = self.b.int_op("imul", a.base, by)
+        if a.stride is not None:
+            return Coordinate(base, stride=self.b.int_op("imul", a.stride, by))
+        if a.step == 0 or known is not None:
+            return Coordinate(base, a.step * (known or 0))
+        return Coordinate(base, stride=self.b.int_op("imul", self.b.index(a.step), by))
 
     def divide(self, a: Coordinate, by: Value) -> tuple[Coordinate, Coordinate]:
         """Quotient and remainder of a coordinate >= 0."""
@@ -82,7 +98,7 @@ class CoordinateMath:
         return self.b.pure("in_range", [operand, size], LoopType("bool", self.b.is_lanes(operand)))
 
     def _operand(self, c: Coordinate) -> Value:
-        if c.base is not None and c.step == 0:
+        if c.base is not None and c.uniform:
             return c.base
         return self.vector(c)
 

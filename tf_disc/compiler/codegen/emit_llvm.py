@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from llvmlite import ir
 
 from tf_disc.compiler.codegen import abi
+from tf_disc.compiler.codegen.row_transposes import lanes_to_rows, rows_to_lanes
 from tf_disc.compiler.codegen.scalar_functions import emit, emit_cast
 from tf_disc.compiler.codegen.short_floats import from_memory, to_memory
 from tf_disc.compiler.codegen.vectors import with_element
@@ -169,11 +170,11 @@ class TaskEmitter:
             return value
         return self.b.icmp_unsigned("!=", value, ir.Constant(value.type, None))
 
-    def _lane_mask(self, op: Op) -> ir.Value | None:
-        """Which lanes a load reads: those of a tail, and those its third operand allows; None for all."""
-        if len(op.operands) == 2:
+    def _lane_mask(self, allowed: Sequence[Value]) -> ir.Value | None:
+        """Which lanes a load reads: those of a tail, and those that its last operand allows; None for all."""
+        if not allowed:
             return self.mask
-        where = self.splat(self.values[op.operands[2]])
+        where = self.splat(self.values[allowed[0]])
         return where if self.mask is None else self.b.and_(where, self.mask)
 
     def _to_memory(self, value: ir.Value, dtype: str) -> ir.Value:
@@ -190,7 +191,9 @@ class TaskEmitter:
             if len(op.operands) == 3:
                 at = self.b.select(self.values[op.operands[2]], at, self._zero_element())
             return self._from_memory(self.b.load(at, typ=scalar), dtype)
-        return self._from_memory(self._load_lanes(at, dtype, self._lane_mask(op)), dtype)
+        return self._from_memory(
+            self._load_lanes(at, dtype, self._lane_mask(op.operands[2:])), dtype
+        )
 
     def _load_lanes(self, at: ir.Value, dtype: str, mask: ir.Value | None) -> ir.Value:
         """A vector of elements as they lie in memory, those under the mask alone."""
@@ -209,7 +212,7 @@ class TaskEmitter:
         dtype = op.result.dtype
         first = self.b.sub(index, ir.Constant(I64, self.width - 1))
         at = self.b.gep(pointer, [first], source_etype=memory_type(dtype))
-        mask = self._lane_mask(op)
+        mask = self._lane_mask(op.operands[2:])
         if mask is not None:
             mask = self._turned(mask)
         return self._from_memory(self._turned(self._load_lanes(at, dtype, mask)), dtype)
@@ -237,7 +240,12 @@ class TaskEmitter:
 
     def _load_at(self, op: Op) -> ir.Value:
         pointer, indices = self.values[op.operands[0]], self.splat(self.values[op.operands[1]])
-        dtype = op.result.dtype
+        return self._gather(pointer, indices, op.result.dtype, op.operands[2:])
+
+    def _gather(
+        self, pointer: ir.Value, indices: ir.Value, dtype: str, where: Sequence[Value]
+    ) -> ir.Value:
+        """The elements at the lanes' indices, those under the mask and where `where` allows it."""
         scalar = memory_type(dtype)
         type_ = ir.VectorType(scalar, self.width)
         lanes64 = ir.VectorType(I64, self.width)
@@ -249,12 +257,43 @@ class TaskEmitter:
         function = self._declare(
             name, ir.FunctionType(type_, [ir.VectorType(PTR, self.width), I32, mask_type, type_])
         )
-        mask = self._lane_mask(op)
+        mask = self._lane_mask(where)
         if mask is None:
             mask = ir.Constant(mask_type, [1] * self.width)
         align = ir.Constant(I32, ITEM_BYTES[dtype])
         loaded = self.b.call(function, [pointers, align, mask, ir.Constant(type_, None)])
         return self._from_memory(loaded, dtype)
+
+    def _load_strided(self, op: Op) -> ir.Value:
+        """Lane i reads element index + i * stride, one after the other: faster than the CPU's own gather."""
+        pointer, index, stride = (self.values[v] for v in op.operands[:3])
+        dtype = op.result.dtype
+        scalar = memory_type(dtype)
+        if self.mask is not None or len(op.operands) == 4:
+            lanes = ir.Constant(ir.VectorType(I64, self.width), list(range(self.width)))
+            steps = self.b.mul(lanes, self.splat(stride))
+            where = op.operands[3:]
+            return self._gather(pointer, self.b.add(self.splat(index), steps), dtype, where)
+        loaded: ir.Value = ir.Constant(ir.VectorType(scalar, self.width), ir.Undefined)
+        for i, at in enumerate(self._strided(pointer, index, stride, dtype)):
+            loaded = self.b.insert_element(loaded, self.b.load(at, typ=scalar), ir.Constant(I32, i))
+        return self._from_memory(loaded, dtype)
+
+    def _strided(
+        self, pointer: ir.Value, index: ir.Value, stride: ir.Value, dtype: str
+    ) -> list[ir.Value]:
+        """The address of each lane. Four lanes share a base, so that few numbers have to stay in registers."""
+        size = ITEM_BYTES[dtype]
+        first = self.b.gep(pointer, [index], source_etype=memory_type(dtype))
+        steps = [
+            self.b.mul(stride, ir.Constant(I64, size * k)) if k else ir.Constant(I64, 0)
+            for k in range(5)
+        ]
+        found: list[ir.Value] = []
+        for _ in range(0, self.width, 4):
+            found += [self.b.gep(first, [s], source_etype=I8) for s in steps[:4]]
+            first = self.b.gep(first, [steps[4]], source_etype=I8)
+        return found
 
     def _store(self, op: Op) -> None:
         pointer, index, value = (self.values[v] for v in op.operands)
@@ -273,6 +312,22 @@ class TaskEmitter:
         mask_type = ir.VectorType(I1, self.width)
         function = self._declare(name, ir.FunctionType(ir.VoidType(), [type_, PTR, I32, mask_type]))
         self.b.call(function, [value, at, ir.Constant(I32, ITEM_BYTES[dtype]), self.mask])
+
+    def _rows_to_lanes(self, op: Op) -> None:
+        self._turn(op, rows_to_lanes)
+
+    def _lanes_to_rows(self, op: Op) -> None:
+        self._turn(op, lanes_to_rows)
+
+    def _turn(self, op: Op, function: Callable[[ir.Module, int, int], ir.Function]) -> None:
+        """A call of one of row_transposes.py's functions, for as many rows as the vector loop is at."""
+        pointer, index, stride, rows, columns, buffer = (self.values[v] for v in op.operands)
+        dtype = op.attrs["dtype"]
+        at = self.b.gep(pointer, [index], source_etype=memory_type(dtype))
+        if self.mask is None:
+            rows = ir.Constant(I64, self.width)
+        callee = function(self.module, ITEM_BYTES[dtype], self.width)
+        self.b.call(callee, [at, stride, rows, columns, buffer])
 
     def _declare(self, name: str, type_: ir.FunctionType) -> ir.Function:
         found = self.module.globals.get(name)
@@ -397,7 +452,9 @@ class TaskEmitter:
         if outer is not None:
             raise InternalError("a vector loop inside a vector loop")
         count = self.b.trunc(rest, I32)
-        if any(o.name == "store" and o.operands[2].dtype not in _WIDE for o in walk(region)):
+        if any(
+            o.name.startswith("store") and o.operands[-1].dtype not in _WIDE for o in walk(region)
+        ):
             count = self._opaque(count)
         self.mask = self.b.icmp_unsigned("<", lanes, self.splat(count))
         for argument, value in zip(region.args, [main, *sums], strict=True):

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 
 from tf_disc.compiler.codegen.coordinates import Coordinate, CoordinateMath
 from tf_disc.compiler.codegen.loop_builder import LoopBuilder
+from tf_disc.compiler.codegen.row_transposes import MOST_LANES
 from tf_disc.compiler.errors import InternalError
 from tf_disc.compiler.ir.dims import Dim, DimLike, as_dim
 from tf_disc.compiler.ir.graph import Op, Value
-from tf_disc.compiler.ir.types import FLOATS, LoopType, limits
+from tf_disc.compiler.ir.types import FLOATS, ITEM_BYTES, LoopType, limits
 from tf_disc.compiler.passes.groups import Group, splits, trailing_reduction
 from tf_disc.compiler.passes.views import (
     FULL,
@@ -30,6 +31,10 @@ from tf_disc.compiler.passes.views import (
     strided_view,
     through_broadcast,
 )
+
+#: Rows up to this many elements have a row a lane where they are reduced: a row a vector would leave most lanes idle
+#: and join what is in them for each row.
+SHORT_ROW = 48
 
 #: The scalar function that joins two partial results of a reduction.
 COMBINE = {"sum": "add", "prod": "mul", "max": "max", "min": "min", "all": "and", "any": "or"}
@@ -67,8 +72,13 @@ class Evaluator:
         self.rows = group.rows if group.rows is not None else as_dim(1)
         self.columns = group.columns if group.columns is not None else as_dim(1)
         self.scratch = as_dim(0)
-        self.row: Value | None = None
+        self.row: Coordinate | None = None
         self.column: Coordinate | None = None
+        # Where lanes are rows: the end of the rows, and the buffers in which full operands stand turned.
+        self.lanes_end: Value | None = None
+        self.turned: dict[Value, Value] = {}
+        self.turned_ready: set[Value] = set()
+        self.kept_at: Coordinate | None = None  # where in its row buffer a kept value is
         self.reduced: dict[Value, Value] = {}
         self.kept: dict[Value, Value] = {}  # row buffers: value -> pointer
         self.kept_ready: set[Value] = set()
@@ -106,7 +116,7 @@ class Evaluator:
         if not isinstance(place, str):
             return place
         assert self.row is not None
-        row = Coordinate(self.row)
+        row = self.row
         if place == ROW:
             return tuple(self.math.split(row, [self.size(d) for d in dims]))
         cut = splits(tuple(dims), self.rows)
@@ -123,10 +133,9 @@ class Evaluator:
         """A canonical place as a position in a dense array."""
         assert self.row is not None
         if place == ROW:
-            return Coordinate(self.row)
+            return self.row
         assert self.column is not None
-        start = self.b.int_op("imul", self.row, self.size(self.columns))
-        return self.math.add(Coordinate(start), self.column)
+        return self.math.add(self.math.mul(self.row, self.size(self.columns)), self.column)
 
     def evaluate(self, value: Value, place: Place) -> Value:
         """The value's element(s) at a place, as a loop value: lanes where they differ, else a scalar."""
@@ -156,8 +165,8 @@ class Evaluator:
             if value in self.reduced:
                 return self.reduced[value]
             if value in self.kept_ready:
-                assert self.column is not None and self.column.base is not None
-                return self._load(self.kept[value], value.dtype, self.column)
+                assert self.kept_at is not None
+                return self._load(self.kept[value], value.dtype, self.kept_at)
             if trailing_reduction(op):
                 raise InternalError(f"{op.name} is read before its phase")
             if op.name.startswith("reduce_"):
@@ -167,7 +176,8 @@ class Evaluator:
             if place != FULL:
                 raise InternalError("a tile is read at another place than its own")
             assert self.row is not None and self.tile_start is not None and self.column is not None
-            local = self.b.int_op("isub", self.row, self.tile_start)
+            assert self.row.base is not None
+            local = self.b.int_op("isub", self.row.base, self.tile_start)
             start = self.b.int_op("imul", local, self.size(self.columns))
             position = self.math.add(Coordinate(start), self.column)
             return self._load(self.tile_pointers[self.tiles[value]], value.dtype, position)
@@ -192,13 +202,17 @@ class Evaluator:
 
     def _load(self, pointer: Value, dtype: str, at: Coordinate) -> Value:
         where = [] if self.where is None else [self.where]
-        one = at.base is not None and at.step == 0 and not any(self.b.is_lanes(w) for w in where)
+        one = at.uniform and not any(self.b.is_lanes(w) for w in where)
         if at.base is not None and one:
             return self.b.pure("load", [pointer, at.base, *where], LoopType(dtype))
         lanes = LoopType(dtype, True)
         if at.base is not None and at.step in (1, -1):
             name = "load" if at.step == 1 else "load_back"
             return self.b.pure(name, [pointer, at.base, *where], lanes, deepest=True)
+        if at.base is not None and not at.uniform:
+            stride = self.b.index(at.step) if at.stride is None else at.stride
+            operands = [pointer, at.base, stride, *where]
+            return self.b.pure("load_strided", operands, lanes, deepest=True)
         vector = self.math.vector(at)
         return self.b.pure("load_at", [pointer, vector, *where], lanes, deepest=True)
 
@@ -217,9 +231,35 @@ class Evaluator:
         base = view.base
         pointer = self.buffer(base)
         if isinstance(place, str) and view.contiguous:
+            if place == FULL and self.lanes_end is not None:
+                return self._load_turned(base)
             return self._load(pointer, value.dtype, self.position(place))
         at = self.math.add(self._in_view(view, place), Coordinate(self.size(view.offset)))
         return self._load(pointer, value.dtype, at)
+
+    def _load_turned(self, base: Value) -> Value:
+        """A full operand where lanes are rows: from a buffer that is filled in front of the columns' first loop."""
+        assert self.kept_at is not None
+        if base not in self.turned_ready:
+            self.turned_ready.add(base)
+            self.turn("rows_to_lanes", base, depth=self.b.lane_depth)
+        return self._load(self.turned_buffer(base), base.dtype, self.kept_at)
+
+    def turn(self, name: str, value: Value, depth: int | None = None) -> None:
+        """Moves the rows of the lanes between a value's memory and its buffer, which it is given."""
+        assert self.row is not None and self.row.base is not None and self.lanes_end is not None
+        columns = self.size(self.columns)
+        first = self.b.int_op("imul", self.row.base, columns)
+        rows = self.b.int_op("isub", self.lanes_end, self.row.base)
+        operands = [self.buffer(value), first, columns, rows, columns, self.turned_buffer(value)]
+        self.b.effect(name, operands, depth, dtype=value.dtype)
+
+    def turned_buffer(self, value: Value) -> Value:
+        """Where a full value stands turned: a vector of rows for each column."""
+        if value not in self.turned:
+            places = MOST_LANES * SHORT_ROW
+            self.turned[value] = self._scratch(as_dim(places * ITEM_BYTES[value.dtype]))
+        return self.turned[value]
 
     def _in_view(self, view: View, place: Place) -> Coordinate:
         """A place as a position in the view's memory, divided into no more axes than the strides ask for."""
@@ -230,12 +270,12 @@ class Evaluator:
             ]
             return self.math.linear(place, strides)
         assert self.row is not None
-        parts = [(Coordinate(self.row), 0, len(view.dims))]
+        parts = [(self.row, 0, len(view.dims))]
         if place == FULL:
             cut = splits(view.dims, self.rows)
             if cut is None or self.column is None:
                 raise InternalError(f"a view has no cut after {self.rows} elements")
-            parts = [(Coordinate(self.row), 0, cut), (self.column, cut, len(view.dims))]
+            parts = [(self.row, 0, cut), (self.column, cut, len(view.dims))]
         total = self.math.constant(0)
         for linear, first, last in parts:
             dims, steps = collapsed(view.dims[first:last], view.strides[first:last])
@@ -312,7 +352,7 @@ class Evaluator:
         if cut is None or self.row is None or self.column is None:
             raise InternalError(f"a pad has no cut after {self.rows} elements")
         total, where = Coordinate(self.size(view.offset)), None
-        for linear, first, last in ((Coordinate(self.row), 0, cut), (self.column, cut, len(dims))):
+        for linear, first, last in ((self.row, 0, cut), (self.column, cut, len(dims))):
             axes = padded_axes(op, view.strides, first, last)
             for c, axis in zip(
                 self.math.split(linear, [self.size(a.new) for a in axes]), axes, strict=True
@@ -388,7 +428,7 @@ class Evaluator:
         return self.b.pure(name, [], LoopType(dtype), value=attr)
 
     def _as_number(self, c: Coordinate, dtype: str) -> Value:
-        value = c.base if c.base is not None and c.step == 0 else self.math.vector(c)
+        value = c.base if c.uniform else self.math.vector(c)
         assert value is not None
         if dtype == "i64":
             return value
@@ -404,7 +444,7 @@ class Evaluator:
         if not coordinates:
             return number(values[0])
         at = coordinates[0]
-        if at.base is not None and at.step == 0 and self.b.known(at.base) is not None:
+        if at.base is not None and at.uniform and self.b.known(at.base) is not None:
             return number(values[self.b.known(at.base) or 0])
         lanes = self.math.vector(at)
         result = number(values[0])
@@ -418,7 +458,7 @@ class Evaluator:
         operand = op.operands[0]
         axes = op.attrs["axes"]
         outer = self.coordinates(place, op.result.dims)
-        lanes = any(c.step or c.lanes is not None for c in outer)
+        lanes = not all(c.uniform for c in outer)
         kind = op.name.removeprefix("reduce_")
         type_ = LoopType(op.result.dtype, lanes)
 

@@ -12,7 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tf_disc.compiler.codegen.coordinates import Coordinate
-from tf_disc.compiler.codegen.evaluation import COMBINE, Argument, Evaluator
+from tf_disc.compiler.codegen.evaluation import COMBINE, SHORT_ROW, Argument, Evaluator
+from tf_disc.compiler.codegen.row_transposes import MOST_LANES
 from tf_disc.compiler.ir.dims import Dim, as_dim, product
 from tf_disc.compiler.ir.functions import FUNCTIONS
 from tf_disc.compiler.ir.graph import Block, Op, Value
@@ -197,7 +198,8 @@ class KernelBuilder(Evaluator):
         return cost
 
     def _row_loop(self, low: Value, high: Value, body: Callable[[], None]) -> None:
-        (self.row,) = self.b.open([LoopType("i64")])
+        (row,) = self.b.open([LoopType("i64")])
+        self.row = Coordinate(row)
         body()
         self.b.close("for", [low, high], [], step=1)
 
@@ -205,13 +207,47 @@ class KernelBuilder(Evaluator):
         """Each member's phase, and the values with a row buffer, which they are given."""
         depth = self._depths()
         kept = self._choose_kept(depth)
+        places = self.columns + (MOST_LANES * SHORT_ROW if self._may_be_short() else 0)
         for value in kept:
-            self.kept[value] = self._scratch(self.columns * ITEM_BYTES[value.dtype])
+            self.kept[value] = self._scratch(places * ITEM_BYTES[value.dtype])
         return depth, kept
+
+    def _may_be_short(self) -> bool:
+        """True where rows are reduced that can be short, which then go into lanes."""
+        if self.group.tiles or not any(trailing_reduction(op) for op in self.group.ops):
+            return False
+        return self.columns.value is None or self.columns.value <= SHORT_ROW
 
     def _rows(self, begin: Value, end: Value) -> None:
         depth, kept = self._prepare_phases()
-        self._row_loop(begin, end, lambda: self._phases(depth, kept))
+        middle = begin
+        if self._may_be_short():
+            if self.columns.value is None:
+                # Rows before `middle` go into lanes: all of them or none.
+                short = self.b.pure(
+                    "le", [self.size(self.columns), self.b.index(SHORT_ROW)], LoopType("bool")
+                )
+                middle = self.b.pure("select", [short, end, begin], LoopType("i64"))
+            else:
+                middle = end
+            self._rows_in_lanes(begin, middle, depth, kept)
+        if middle is not end:
+            self._row_loop(middle, end, lambda: self._phases(depth, kept))
+
+    def _rows_in_lanes(
+        self, begin: Value, end: Value, depth: dict[Value, int], kept: list[Value]
+    ) -> None:
+        """A lane is a row; one after the other, the columns are joined without looking at other lanes."""
+        (row,) = self.b.open([LoopType("i64")])
+        self.b.lane_depth = len(self.b.scopes) - 1
+        self.row, self.lanes_end = Coordinate(row, 1), end
+        self.turned_ready = set()
+        self._phases(depth, kept)
+        for value in self.stores:
+            if self.group.levels[value] == FULL:
+                self.turn("lanes_to_rows", value)
+        self.lanes_end = self.b.lane_depth = None
+        self.b.close("vfor", [begin, end], [], combine=())
 
     def _tiled(self, begin: Value, end: Value) -> None:
         depth, kept = self._prepare_phases()
@@ -247,7 +283,7 @@ class KernelBuilder(Evaluator):
         high = self.b.pure(
             "imin", [self.b.int_op("imul", end, item), self.size(self.columns)], LoopType("i64")
         )
-        self.row = self.b.index(0)
+        self.row = Coordinate(self.b.index(0))
         (n,) = self.b.open([LoopType("i64")])
         self.column = Coordinate(n, 1)
         for value in self.stores:
@@ -257,10 +293,15 @@ class KernelBuilder(Evaluator):
     def _store(self, value: Value) -> None:
         level = self.group.levels[value]
         at = self.position(level)
+        if level == FULL and self.lanes_end is not None:
+            assert self.kept_at is not None and self.kept_at.base is not None
+            buffer = self.turned_buffer(value)
+            stored = self.evaluate(value, level)
+            self.b.effect("store", [buffer, self.kept_at.base, stored], lanes=True)
+            return
         assert at.base is not None
-        self.b.effect(
-            "store", [self.buffer(value), at.base, self.evaluate(value, level)], lanes=level == FULL
-        )
+        pointer, stored = self.buffer(value), self.evaluate(value, level)
+        self.b.effect("store", [pointer, at.base, stored], lanes=not at.uniform)
 
     def _phases(self, depth: dict[Value, int], kept: list[Value]) -> None:
         self.reduced = {}
@@ -288,9 +329,14 @@ class KernelBuilder(Evaluator):
         ]
         types = [LoopType(op.result.dtype, True) for op in reductions]
         n, *partial = self.b.open([LoopType("i64"), *types])
-        self.column = Coordinate(n, 1)
+        self.column = self.kept_at = Coordinate(n, 1)
+        if self.lanes_end is not None:
+            self.column = Coordinate(n)
+            self.kept_at = Coordinate(self.b.int_op("imul", n, self.b.index(MOST_LANES)), 1)
+        assert self.kept_at.base is not None
         for value in keep:
-            self.b.effect("store", [self.kept[value], n, self.evaluate(value, FULL)], lanes=True)
+            stored = [self.kept[value], self.kept_at.base, self.evaluate(value, FULL)]
+            self.b.effect("store", stored, lanes=True)
         results: list[Value] = []
         for kind, op, acc in zip(kinds, reductions, partial, strict=True):
             element = self.evaluate(op.operands[0], FULL)
@@ -302,6 +348,10 @@ class KernelBuilder(Evaluator):
         for value in store:
             self._store(value)
         operands = [self.b.index(0), self.size(self.columns), *starts]
+        if self.lanes_end is not None:
+            closed = self.b.close("for", operands, results, step=1)
+            self.reduced.update(zip((op.result for op in reductions), closed, strict=True))
+            return
         closed = self.b.close("vfor", operands, results, combine=tuple(COMBINE[k] for k in kinds))
         for kind, op, lanes in zip(kinds, reductions, closed, strict=True):
             self.reduced[op.result] = self.b.pure(
@@ -317,9 +367,9 @@ class KernelBuilder(Evaluator):
         self.columns = width
 
         def body() -> None:
-            assert self.row is not None
+            assert self.row is not None and self.row.base is not None
             offset = as_dim(0)
-            start = self.b.int_op("imul", self.row, self.size(width))
+            start = self.b.int_op("imul", self.row.base, self.size(width))
             for operand in op.operands:
                 self.columns = product(operand.dims[axis:])
                 (n,) = self.b.open([LoopType("i64")])

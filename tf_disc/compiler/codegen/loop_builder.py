@@ -8,8 +8,11 @@ Ops (types in ir/types.py; `v.` is one value a lane):
     lane                            v.i64 0, 1, 2 …
     load(ptr, index[, where])       elements index, index + 1, … of a buffer, or one; masked in a tail; 0 where not `where`
     load_back(ptr, index[, where])  elements index, index - 1, …
+    load_strided(ptr, index, stride[, where])  elements index, index + stride, …
     load_at(ptr, indices[, where])  a lane each, anywhere
     store(ptr, index, value)
+    rows_to_lanes(ptr, index, stride, rows, columns, buffer)  a block of rows, turned, into a buffer (row_transposes.py)
+    lanes_to_rows(ptr, index, stride, rows, columns, buffer)  and back
     check_index(index, size[, where])  leaves the task at an index outside [0, size)
     in_range(index, size)           bool: 0 <= index < size
     for(lo, hi, init…)              a scalar loop; its region yields the next values
@@ -50,6 +53,8 @@ class LoopBuilder:
         self.body = Block()
         self.scopes = [Scope(self.body, None)]
         self.depth: dict[Value, int] = {}
+        #: How deep the open vector loop is in whose scalar loops lanes may be read; None: where they are asked for.
+        self.lane_depth: int | None = None
 
     def pure(
         self,
@@ -60,10 +65,14 @@ class LoopBuilder:
         deepest: bool = False,
         **attrs: Any,
     ) -> Value:
-        """An op without effects: reused where an equal one is in scope. `deepest` keeps it where it is asked for."""
+        """An op without effects: reused where an equal one is in scope.
+
+        `deepest` keeps it where it is asked for, or at least in the vector loop of `lane_depth`.
+        """
         depth = max((self.depth[v] for v in operands), default=0)
         if deepest:
-            depth = len(self.scopes) - 1
+            least = self.lane_depth
+            depth = len(self.scopes) - 1 if least is None else max(depth, least)
         key = (
             name,
             tuple(id(v) for v in operands),
@@ -80,9 +89,12 @@ class LoopBuilder:
         self.depth[op.result] = depth
         return op.result
 
-    def effect(self, name: str, operands: Sequence[Value], **attrs: Any) -> None:
-        """An op that acts where it stands."""
-        self.scopes[-1].block.ops.append(Op(name, list(operands), [], attrs))
+    def effect(
+        self, name: str, operands: Sequence[Value], depth: int | None = None, **attrs: Any
+    ) -> None:
+        """An op that acts where it stands; with a depth, in front of the loop that is open there."""
+        scope = self.scopes[-1 if depth is None else depth]
+        scope.block.ops.append(Op(name, list(operands), [], attrs))
 
     # -- indices -----------------------------------------------------------------
     def index(self, value: int) -> Value:
