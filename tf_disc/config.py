@@ -149,8 +149,9 @@ OPTIONS: tuple[Option, ...] = (
         "TF_DISC_MIN_CLUSTER_SIZE",
         "graph",
         False,
-        "Smallest number of ops with arithmetic that a cluster without a matrix product has; "
-        "smaller ones stay in TensorFlow.",
+        "Smallest number of ops that do or move something in a cluster without a matrix product; "
+        "smaller ones stay in TensorFlow. Where the data are large or of unknown size one less is "
+        "enough, and an op that pays alone (a star in docs/ops.md) counts as three.",
         minimum=1,
     ),
     Option(

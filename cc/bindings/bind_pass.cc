@@ -25,6 +25,7 @@ OpRule RuleOf(const py::dict& row) {
   rule.weights = row["weights"].cast<std::vector<int>>();
   rule.resources = row["resources"].cast<std::vector<int>>();
   rule.cost = row["cost"].cast<std::string>();
+  rule.alone = row["alone"].cast<bool>();
   rule.constant = row["constant"].cast<std::string>();
   return rule;
 }

@@ -13,6 +13,7 @@
 #include "cc/grappler/growth.h"
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 #include <tuple>
 #include <utility>
@@ -24,6 +25,9 @@
 
 namespace tf_disc {
 namespace {
+
+// What an op that pays by itself counts for.
+constexpr int kOpsOfOneAlone = 3;
 
 class Growth {
  public:
@@ -297,6 +301,51 @@ class Growth {
     return names->second.list().s_size();
   }
 
+  // Whether TensorFlow's remapper may make the node part of the op that feeds
+  // it. That op stays with TensorFlow, and would be alone there.
+  bool MayFuseWithOperand(int i) const {
+    static constexpr absl::string_view kFusing[] = {
+        "Conv2D", "Conv3D", "DepthwiseConv2dNative", "MatMul"};
+    for (const TensorRef& operand : graph_.operands(i)) {
+      if (candidates_.Is(operand.node)) continue;
+      const std::string& op = graph_.node(operand.node).op();
+      if (std::find(std::begin(kFusing), std::end(kFusing), op) !=
+          std::end(kFusing)) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  // Empty if a cluster of these nodes without a heavy op is worth a launch,
+  // else why not.
+  std::string TooSmall(const std::vector<int>& members) const {
+    int ops = 0;
+    bool has_large_data = false;
+    bool may_fuse = false;
+    int extra = 0;
+    for (int i : members) {
+      may_fuse |= MayFuseWithOperand(i);
+      const OpTable::Row& row = *candidates_.row[i];
+      if ((row.cost != OpCost::kReal && row.cost != OpCost::kMove) ||
+          policy_.is_shape_arithmetic(i)) {
+        continue;
+      }
+      ops += NumOps(i);
+      const bool is_large = policy_.has_large_data(i);
+      has_large_data |= is_large;
+      if (row.rule.alone && is_large) extra += kOpsOfOneAlone - 1;
+    }
+    int needed = policy_.min_cluster_size;
+    if (has_large_data && !may_fuse) {
+      ops += extra;
+      --needed;
+    }
+    if (ops >= std::max(needed, 1)) return std::string();
+    return absl::StrCat("its cluster is too small: ", ops, " of at least ",
+                        needed, " ops, none of them heavy");
+  }
+
   std::vector<Cluster> Worthwhile(std::vector<std::string>* reason) {
     std::vector<int> position(size_);
     for (int k = 0; k < size_; ++k) position[order_[k]] = k;
@@ -306,14 +355,8 @@ class Growth {
       if (members.empty() || !Is(members[0])) continue;
       bool heavy = false;
       bool has_input = false;
-      int real = 0;
       for (int i : members) {
-        const OpCost cost = candidates_.row[i]->cost;
-        heavy |= cost == OpCost::kHeavy;
-        if ((cost == OpCost::kReal || cost == OpCost::kMove) &&
-            !policy_.is_shape_arithmetic(i)) {
-          real += NumOps(i);
-        }
+        heavy |= candidates_.row[i]->cost == OpCost::kHeavy;
         for (const TensorRef& operand : graph_.operands(i)) {
           has_input |= Find(operand.node) != root &&
                        graph_.node(operand.node).op() != "Const";
@@ -324,10 +367,8 @@ class Growth {
         // Nothing to compute at run time; and Grappler's constant folding
         // would try to run the launch.
         why = "its cluster depends on constants only";
-      } else if (!heavy && real < policy_.min_cluster_size) {
-        why =
-            absl::StrCat("its cluster is too small: ", real, " of at least ",
-                         policy_.min_cluster_size, " ops, none of them heavy");
+      } else if (!heavy) {
+        why = TooSmall(members);
       }
       if (!why.empty()) {
         for (int i : members) (*reason)[i] = why;

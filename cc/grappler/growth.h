@@ -13,8 +13,12 @@
 namespace tf_disc {
 
 struct GrowthPolicy {
-  // A cluster without a heavy op needs this many that do or move something.
+  // A cluster without a heavy op needs this many that do or move something
+  // where its data are small, and one less where they are not: a launch costs
+  // what two of TensorFlow's small ops do, and one pass over memory less.
   int min_cluster_size = 3;
+  // Whether the node reads or writes a tensor that is large or may be.
+  std::function<bool(int node)> has_large_data;
   // Whether the node's output is a small integer tensor: counting it as work
   // would make clusters of mere shape arithmetic.
   std::function<bool(int node)> is_shape_arithmetic;

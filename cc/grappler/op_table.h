@@ -32,6 +32,7 @@ struct OpRule {
   std::vector<int> weights;
   std::vector<int> resources;
   std::string cost = "real";
+  bool alone = false;
   std::string constant = "no";
 };
 

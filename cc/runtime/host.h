@@ -1,7 +1,7 @@
 // What the runtime needs from whoever runs an executable.
 //
-// DiscLaunch implements it on TensorFlow's threads and the block pool, tests on a
-// few std::threads and malloc. The runtime itself owns neither.
+// DiscLaunch implements it on TensorFlow's threads and the block pool, tests on
+// a few std::threads and malloc. The runtime itself owns neither.
 #ifndef TF_DISC_CC_RUNTIME_HOST_H_
 #define TF_DISC_CC_RUNTIME_HOST_H_
 

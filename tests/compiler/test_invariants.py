@@ -91,10 +91,11 @@ class TestEachRule:
         entry = rule.table_entry()
         assert set(entry) == {
             "op", "dtypes", "attrs", "by_value", "by_length", "weights", "resources", "cost",
-            "constant",
+            "alone", "constant",
         }  # fmt: skip
         assert re.fullmatch(r"_?[A-Z]\w*", entry["op"])
         assert entry["cost"] in ("heavy", "real", "move", "free", "shape")
+        assert isinstance(entry["alone"], bool)
         assert entry["constant"] in ("no", "folds", "sizes", "always")
         for attr, types in entry["dtypes"].items():
             assert ATTRS_OF_TYPE.match(attr), attr

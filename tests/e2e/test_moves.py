@@ -17,7 +17,7 @@ def drawn(*shape):
 
 class MovesTest(tf.test.TestCase):
     def compiled(self, fn, signature, calls, compiles=1):
-        """Every call gives what TensorFlow's ops give one by one, from kernels of one compile."""
+        """Every call gives what TensorFlow's ops give one by one, from kernels of so many compiles."""
         function = tf.function(fn, input_signature=signature)
         with tf_disc.options(mode="sync", never_slower=False), counted() as counts:
             for args in calls:
@@ -40,7 +40,8 @@ class MovesTest(tf.test.TestCase):
                 ((0, 4), [[0, 2], [1, 0]]),
             )
         ]
-        self.compiled(fn, [MATRIX, tf.TensorSpec([2, 2], tf.int32)], calls)
+        # Two clusters: the results share an input alone.
+        self.compiled(fn, [MATRIX, tf.TensorSpec([2, 2], tf.int32)], calls, compiles=2)
 
     def test_to_a_length_that_is_computed(self):
         def fn(x, length):
@@ -59,7 +60,7 @@ class MovesTest(tf.test.TestCase):
             (drawn(*s), tf.constant(t), tf.constant(d))
             for s, t, d in (((3, 5), 2, 4), ((1, 33), 1, 1), ((2, 130), 5, 9), ((4, 7), 3, 2))
         ]
-        self.compiled(fn, [MATRIX, NUMBER, NUMBER], calls)
+        self.compiled(fn, [MATRIX, NUMBER, NUMBER], calls, compiles=2)
 
     def test_rows_of_a_variable_by_tuples(self):
         table = tf.Variable(drawn(20, 3, 8))
@@ -80,7 +81,7 @@ class MovesTest(tf.test.TestCase):
             (drawn(n, m), tf.constant(RNG.integers(-1, 4, n).astype("i4")), tf.constant(4))
             for n, m in ((7, 3), (1, 1), (130, 33), (0, 5))
         ]
-        self.compiled(fn, [MATRIX, tf.TensorSpec([None], tf.int32), NUMBER], calls)
+        self.compiled(fn, [MATRIX, tf.TensorSpec([None], tf.int32), NUMBER], calls, compiles=2)
 
     def test_an_index_out_of_range_is_tensorflows_error(self):
         @tf.function(input_signature=[MATRIX, tf.TensorSpec([None, 1], tf.int32)])

@@ -18,6 +18,7 @@ def row(op: str, cost: str, dtypes: dict[str, list[str]], **more: Any) -> dict[s
         "by_length": [],
         "weights": [],
         "resources": [],
+        "alone": False,
         "constant": "no",
     }
     return {"op": op, "cost": cost, "dtypes": dtypes, **empty, **more}
@@ -27,10 +28,10 @@ _UNARY = "Exp Log Tanh Sigmoid Rsqrt Sqrt Square Neg Erf Erfc Relu Softmax Abs"
 _BINARY = "Add AddV2 Sub Mul RealDiv Maximum Minimum SquaredDifference"
 
 TABLE: list[dict[str, Any]] = [
-    *(row(op, "real", {"T": _FLOATS}) for op in _UNARY.split()),
+    *(row(op, "real", {"T": _FLOATS}, alone=op == "Softmax") for op in _UNARY.split()),
     *(row(op, "real", {"T": _NUMBERS}, constant="folds") for op in _BINARY.split()),
     *(
-        row(op, "real", {"T": _FLOATS, "Tidx": _INDEX}, by_value=[1])
+        row(op, "real", {"T": _FLOATS, "Tidx": _INDEX}, by_value=[1], alone=True)
         for op in ["Mean", "Sum", "Max", "Min"]
     ),
     row("_UnaryOpsComposition", "real", {"T": _FLOATS}),
@@ -41,7 +42,7 @@ TABLE: list[dict[str, Any]] = [
     row("SelectV2", "real", {"T": _FLOATS}),
     row("MatMul", "heavy", {"T": _FLOATS}, weights=[1]),
     row("BatchMatMulV2", "heavy", {"T": _FLOATS}, weights=[1]),
-    row("Transpose", "move", {"T": _ANY, "Tperm": _INDEX}, by_value=[1]),
+    row("Transpose", "move", {"T": _ANY, "Tperm": _INDEX}, by_value=[1], alone=True),
     row("ConcatV2", "move", {"T": _ANY, "Tidx": _INDEX}, by_value=[-1]),
     row("Pack", "shape", {"T": _ANY}, constant="folds"),
     row("Split", "move", {"T": _ANY}, by_value=[0]),

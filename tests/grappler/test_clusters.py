@@ -54,12 +54,53 @@ def test_the_second_call_changes_nothing():
     assert optimize_graph(first, ["out"]) == first
 
 
-def test_a_few_light_ops_stay_and_the_reason_says_so():
-    graph = optimize(lambda: tf.identity(chain(placeholder("x"), "y", 2), name="out"), ["out"])
-    assert not launches(graph)
-    assert reasons("Tanh")["Tanh"] == (
+SMALL, LARGE, UNKNOWN = (16, 1024), (17, 1024), (None, 8)
+
+
+@pytest.mark.parametrize(
+    ("shape", "length", "is_worth_it"),
+    [(SMALL, 2, False), (SMALL, 3, True), (LARGE, 1, False), (LARGE, 2, True), (UNKNOWN, 1, False),
+     (UNKNOWN, 2, True), (None, 2, True)],
+)  # fmt: skip
+def test_how_many_light_ops_are_worth_it_depends_on_their_data(shape, length, is_worth_it):
+    graph = optimize(
+        lambda: tf.identity(chain(placeholder("x", shape), "y", length), name="out"), ["out"]
+    )
+    assert bool(launches(graph)) == is_worth_it
+    if not is_worth_it:
+        least = 3 if shape == SMALL else 2
+        assert reasons("Exp")["Exp"] == (
+            f"its cluster is too small: {length} of at least {least} ops, none of them heavy"
+        )
+
+
+@pytest.mark.parametrize(
+    "build",
+    [tf.nn.softmax, lambda x: tf.reduce_sum(x, 0), lambda x: tf.transpose(x)],
+    ids=["softmax", "sum", "transpose"],
+)
+def test_some_ops_are_worth_it_alone_unless_their_data_are_small(build):
+    def launches_with(shape):
+        return launches(
+            optimize(lambda: tf.identity(build(placeholder("x", shape)), name="out"), ["out"])
+        )
+
+    assert len(launches_with(UNKNOWN)) == len(launches_with(LARGE)) == 1
+    assert not launches_with(SMALL)
+
+
+def test_what_tensorflow_may_fuse_with_a_convolution_is_left_to_it():
+    def build(length):
+        x = placeholder("x", (None, 8, 8, 3))
+        y = tf.nn.conv2d(x, tf.ones([3, 3, 3, 4]), 1, "SAME")
+        y = tf.raw_ops.BiasAdd(value=y, bias=tf.ones([4]), name="bias")
+        tf.identity(chain(y, "y", length), name="out")
+
+    assert not launches(optimize(lambda: build(1), ["out"]))
+    assert reasons("BiasAdd")["BiasAdd"] == (
         "its cluster is too small: 2 of at least 3 ops, none of them heavy"
     )
+    assert launches(optimize(lambda: build(2), ["out"]))
 
 
 def test_one_heavy_op_is_enough():
@@ -72,13 +113,19 @@ def test_one_heavy_op_is_enough():
     assert nodes_in(graph, launches(graph)[0]) == {"m"}
 
 
-def test_option_min_cluster_size(native):
-    native.set_option("min_cluster_size", "2")
+@pytest.mark.parametrize(
+    ("least", "shape", "is_worth_it"),
+    [(1, SMALL, True), (2, SMALL, True), (3, SMALL, False), (3, LARGE, True), (4, LARGE, False)],
+)
+def test_option_min_cluster_size(native, least, shape, is_worth_it):
+    native.set_option("min_cluster_size", str(least))
     try:
-        graph = optimize(lambda: tf.identity(chain(placeholder("x"), "y", 2), name="out"), ["out"])
+        graph = optimize(
+            lambda: tf.identity(chain(placeholder("x", shape), "y", 2), name="out"), ["out"]
+        )
     finally:
         native.set_option("min_cluster_size", "3")
-    assert len(launches(graph)) == 1
+    assert bool(launches(graph)) == is_worth_it
 
 
 @pytest.mark.parametrize(

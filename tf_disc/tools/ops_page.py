@@ -25,8 +25,8 @@ which ops those are.
   length*: small integer operands that are read when the call runs; their number of elements alone is
   fixed.
 - *Kind*: `heavy` (products), `real` (arithmetic over elements), `move` (data movement), `free` (costs
-  nothing), `shape` (arithmetic of sizes). A cluster is worth it when it holds a heavy op, or at least
-  a few real ones.
+  nothing), `shape` (arithmetic of sizes). A cluster is worth it when it holds a heavy op, or a few that
+  do or move something; one with a star is enough where its data are large or of unknown size.
 """
 
 
@@ -50,7 +50,7 @@ def _limits(rule: OpRule) -> str:
 def page() -> str:
     """The whole page."""
     rows = [
-        f"| `{op}` | {rule.cost} | {_types(rule)} | {_limits(rule)} | {len(rule.examples)} |"
+        f"| `{op}` | {rule.cost}{'*' if rule.alone else ''} | {_types(rule)} | {_limits(rule)} | {len(rule.examples)} |"
         for op, rule in sorted(RULES.items(), key=lambda item: item[0].lstrip("_"))
     ]
     table = "\n".join(["| op | kind | types | limits | examples |", "|---|---|---|---|---|", *rows])

@@ -222,7 +222,7 @@ RULES: list[OpRule] = [
     unary("Asinh", "asinh", FLOATING),
     unary("Acosh", "acosh", FLOATING),
     unary("Atanh", "atanh", FLOATING),
-    unary("Softplus", lambda c: softplus(c, c[0]), FLOATING),
+    unary("Softplus", lambda c: softplus(c, c[0]), FLOATING, alone=True),
     unary("Softsign", lambda c: softsign(c, c[0]), FLOATING),
     unary("Relu", lambda c: relu(c, c[0]), NUMBERS),
     unary("Relu6", lambda c: relu6(c, c[0]), NUMBERS),

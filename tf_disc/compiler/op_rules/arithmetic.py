@@ -27,9 +27,16 @@ Lowering = Callable[[RuleContext], Value]
 _FOLDED = ("add", "sub", "mul", "max", "min")
 
 
-def unary(op: str, lower: str | Lowering, dtypes: tuple[str, ...], kind: str = "any") -> OpRule:
+def unary(
+    op: str,
+    lower: str | Lowering,
+    dtypes: tuple[str, ...],
+    kind: str = "any",
+    alone: bool = False,
+) -> OpRule:
     """One operand. `lower`: a scalar function's name, or the lowering."""
-    return OpRule(op, {"T": dtypes}, same_as_first, _lowering(lower), examples.unary(dtypes, kind))
+    shown = examples.unary(dtypes, kind)
+    return OpRule(op, {"T": dtypes}, same_as_first, _lowering(lower), shown, alone=alone)
 
 
 def binary(op: str, lower: str | Lowering, dtypes: tuple[str, ...], *kinds: str) -> OpRule:
@@ -244,7 +251,7 @@ RULES: list[OpRule] = [
     binary("Maximum", "max", NUMBERS),
     binary("Minimum", "min", NUMBERS),
     binary("SquaredDifference", _squared_difference, (*FLOATING, "i32", "i64")),
-    OpRule("Pow", {"T": (*FLOATING, *SIGNED)}, broadcast_all, _power, _POWERS),
+    OpRule("Pow", {"T": (*FLOATING, *SIGNED)}, broadcast_all, _power, _POWERS, alone=True),
     OpRule(
         "Atan2", {"T": FLOATING}, broadcast_all, _lowering("atan2", 2),
         examples.binary(FLOATING) + examples.binary(FLOATING, "finite") + _ANGLES,

@@ -101,5 +101,6 @@ RULES: list[OpRule] = [
             ),
             Example((Arg("f32", (5,)),), error="InvalidArgument"),
         ),
+        alone=True,
     ),
 ]

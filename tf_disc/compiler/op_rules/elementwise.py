@@ -58,6 +58,7 @@ RULES: list[OpRule] = [
             for a, b, e in (((3, 5), (3, 5), (3, 5)), ((5,), (3, 5), ()), ((), (17,), (17,)), ((3, 1), (1, 33), (33,)),
                             ((0, 3), (3,), ()))
         ),
+        alone=True,
     ),
     OpRule(
         "Select", {"T": ANY}, _select_v1_shape, _select_v1,
@@ -66,5 +67,6 @@ RULES: list[OpRule] = [
             for d in ANY
             for s, v in (((3, 5), (3, 5)), ((0, 5), (0, 5)), ((), (3, 5)), ((3,), (3, 37)), ((5,), (5,)))
         ),
+        alone=True,
     ),
 ]  # fmt: skip

@@ -101,6 +101,7 @@ RULES: list[OpRule] = [
             Example((Arg("f32", (3, 2)), Arg("f32", (4, 2))), error="InvalidArgument"),
             Example((Arg("f32", (3,)), Arg("f32", (3,))), error="InvalidArgument"),
         ),
+        alone=True,
     ),
     OpRule(
         "SparseSoftmaxCrossEntropyWithLogits",
@@ -128,5 +129,6 @@ RULES: list[OpRule] = [
             Example((Arg("f32", (2, 3)), Arg("i32", (3,), high=3)), error="InvalidArgument"),
             Example((Arg("f32", (2, 2, 3)), Arg("i32", (2,), high=2)), error="InvalidArgument"),
         ),
+        alone=True,
     ),
 ]

@@ -126,6 +126,7 @@ class OpRule:
     lower: Lowering
     examples: tuple[Example, ...]
     cost: str = "real"
+    alone: bool = False
     attrs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     by_value: tuple[int, ...] = ()
     by_length: tuple[int, ...] = ()
@@ -145,6 +146,7 @@ class OpRule:
             "weights": list(self.weights),
             "resources": list(self.resources),
             "cost": self.cost,
+            "alone": self.alone,
             "constant": self.constant,
         }
 

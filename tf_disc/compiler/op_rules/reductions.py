@@ -61,6 +61,7 @@ def _reduce(kind: str) -> OpRule:
         lambda c: _keep(c, c.b.reduce(kind, c[0], c.axes(1, len(c[0].dims)))),
         _examples("bool") if boolean else _examples(*NUMBERS),
         by_value=(1,),
+        alone=not boolean,
         constant="no" if boolean else "folds",
     )
 
@@ -197,6 +198,7 @@ def _arg(op: str, kind: str) -> OpRule:
             Example((Arg("f32", (3, 0)), Arg("i32", (), values=1)), error="InvalidArgument"),
             Example((Arg("i64", (4, 33), high=5), Arg("i32", (), values=1))),
         ),
+        alone=True,
         by_value=(1,),
     )
 
@@ -209,6 +211,7 @@ RULES: list[OpRule] = [
         _reduced,
         _mean,
         _examples(*FLOATING),
+        alone=True,
         by_value=(1,),
         notes="The mean of integers stays with TensorFlow.",
     ),
@@ -231,6 +234,7 @@ RULES: list[OpRule] = [
         _rows_shape,
         lambda c: _narrow(c, softmax(c, _wide(c, c[0]))),
         _ROWS,
+        alone=True,
         notes="A row with a NaN or +inf is NaN throughout, as it is by Softmax's definition and in TensorFlow's f64; "
         "TensorFlow's f32 kernel gives 0 beside the NaN.",
     ),
@@ -240,5 +244,6 @@ RULES: list[OpRule] = [
         _rows_shape,
         lambda c: _narrow(c, log_softmax(c, _wide(c, c[0]))),
         _ROWS,
+        alone=True,
     ),
 ]

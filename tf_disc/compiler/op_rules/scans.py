@@ -54,6 +54,7 @@ def _scan(kind: str) -> OpRule:
             Example((Arg("f32", (3,)), scalar_i32(1)), error="InvalidArgument"),
             Example((Arg("f32", ()), scalar_i32(0)), error="InvalidArgument"),
         ),
+        alone=True,
         by_value=(1,),
     )
 

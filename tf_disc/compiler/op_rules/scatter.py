@@ -61,6 +61,7 @@ def _segments(kind: str) -> OpRule:
         _segments_shape,
         lower,
         _segment_examples(),
+        alone=True,
         by_length=(2,),
     )
 

@@ -317,7 +317,7 @@ _RULES: list[OpRule] = [
             Example((Arg("f32", (2, 3, 4, 33)), i32(0, 2, 1, 3))), Example((Arg("i32", (2, 0, 4)), i32(2, 1, 0))),
             Example((Arg("bool", (2, 3, 1, 4)), i32(3, 2, 1, 0))), Example((Arg("f32", (7,)), i32(0))),
         ),
-        cost="move", by_value=(1,),
+        cost="move", alone=True, by_value=(1,),
     ),
     OpRule(
         "BroadcastTo", {"T": ANY, "Tidx": INDEX}, _broadcast_to_shape, lambda c: c.b.broadcast(c[0], c.sizes(1)),
@@ -375,7 +375,7 @@ _RULES: list[OpRule] = [
             Example((i32(1, 0, 3), scalar_i32(4), Arg("i64", ()), Arg("i64", ()))),
             Example((i32(1), scalar_i32(-1), Arg("f32"), Arg("f32")), error="InvalidArgument"),
         ),
-        cost="move", by_length=(1,),
+        cost="move", alone=True, by_length=(1,),
     ),
     OpRule(
         "MatrixBandPart", {"T": ANY, "Tindex": INDEX}, _band_shape, _band,
