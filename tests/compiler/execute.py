@@ -208,11 +208,12 @@ FENCE = 0xEE
 
 
 def _fenced(shape: tuple[int, ...], dtype: Any, fences: list[Any]) -> Any:
-    """An output with 64 bytes on either side that no kernel may write."""
+    """An output where a cache line begins, with at least 64 bytes on either side that no kernel may write."""
     size = math.prod(shape) * np.dtype(dtype).itemsize
-    raw = np.full(size + 128, FENCE, np.uint8)
-    fences += [raw[:64], raw[64 + size :]]
-    output = raw[64 : 64 + size].view(dtype).reshape(shape)
+    raw = np.full(size + 192, FENCE, np.uint8)
+    first = 64 + -raw.ctypes.data % 64
+    fences += [raw[:first], raw[first + size :]]
+    output = raw[first : first + size].view(dtype).reshape(shape)
     output[...] = np.array(77).astype(dtype)
     return output
 

@@ -303,6 +303,13 @@ class TaskEmitter:
         if not op.attrs["lanes"]:
             self.b.store(self._to_memory(value, dtype), at)
             return
+        self._store_lanes(op)
+
+    def _store_lanes(self, op: Op) -> None:
+        pointer, index, value = (self.values[v] for v in op.operands[:3])
+        dtype = op.operands[2].dtype
+        scalar = memory_type(dtype)
+        at = self.b.gep(pointer, [index], source_etype=scalar)
         type_ = ir.VectorType(scalar, self.width)
         value = self._to_memory(self.splat(value), dtype)
         if self.mask is None:
@@ -312,6 +319,36 @@ class TaskEmitter:
         mask_type = ir.VectorType(I1, self.width)
         function = self._declare(name, ir.FunctionType(ir.VoidType(), [type_, PTR, I32, mask_type]))
         self.b.call(function, [value, at, ir.Constant(I32, ITEM_BYTES[dtype]), self.mask])
+
+    def _store_past_caches(self, op: Op) -> None:
+        """A store of lanes; of whole vectors past the caches where the last operand says so."""
+        if self.mask is not None:
+            self._store_lanes(op)
+            return
+        here, past, on = (self.function.append_basic_block(n) for n in ("cached", "past", "stored"))
+        self.b.cbranch(self.values[op.operands[3]], past, here)
+        self.b.position_at_end(here)
+        self._store_lanes(op)
+        self.b.branch(on)
+        self.b.position_at_end(past)
+        pointer, index, value = (self.values[v] for v in op.operands[:3])
+        dtype = op.operands[2].dtype
+        at = self.b.gep(pointer, [index], source_etype=memory_type(dtype))
+        align = min(self.width * ITEM_BYTES[dtype], 64)
+        stored = self.b.store(self._to_memory(self.splat(value), dtype), at, align=align)
+        stored.set_metadata("nontemporal", self.module.add_metadata([ir.Constant(I32, 1)]))
+        self.b.branch(on)
+        self.b.position_at_end(on)
+
+    def _begins_line(self, op: Op) -> ir.Value:
+        address = self.b.ptrtoint(self.values[op.operands[0]], I64)
+        rest = self.b.and_(address, ir.Constant(I64, 63))
+        return self.b.icmp_unsigned("==", rest, ir.Constant(I64, 0))
+
+    def _fence(self, _: Op | None = None) -> None:
+        """Makes stores past the caches seen by others before what follows: they are not ordered otherwise."""
+        type_ = ir.FunctionType(ir.VoidType(), [])
+        self.b.call(self._declare("llvm.x86.sse.sfence", type_), [])
 
     def _rows_to_lanes(self, op: Op) -> None:
         self._turn(op, rows_to_lanes)
@@ -355,7 +392,11 @@ class TaskEmitter:
     def _failure(self) -> ir.Block:
         if self.fail is None:
             self.fail = self.function.append_basic_block("not_ours")
-            ir.IRBuilder(self.fail).ret(ir.Constant(I32, abi.GUARD_FAILED))
+            at = self.b.block
+            self.b.position_at_end(self.fail)
+            self._fence()
+            self.b.ret(ir.Constant(I32, abi.GUARD_FAILED))
+            self.b.position_at_end(at)
         return self.fail
 
     # -- loops -----------------------------------------------------------------------------
@@ -453,7 +494,7 @@ class TaskEmitter:
             raise InternalError("a vector loop inside a vector loop")
         count = self.b.trunc(rest, I32)
         if any(
-            o.name.startswith("store") and o.operands[-1].dtype not in _WIDE for o in walk(region)
+            o.name.startswith("store") and o.operands[2].dtype not in _WIDE for o in walk(region)
         ):
             count = self._opaque(count)
         self.mask = self.b.icmp_unsigned("<", lanes, self.splat(count))

@@ -74,6 +74,10 @@ class Evaluator:
         self.scratch = as_dim(0)
         self.row: Coordinate | None = None
         self.column: Coordinate | None = None
+        self.whole_lines = (
+            True  # vectors of a loop begin where a cache line does, if its row or item does
+        )
+        self.past_caches = False  # some store goes past the caches
         # Where lanes are rows: the end of the rows, and the buffers in which full operands stand turned.
         self.lanes_end: Value | None = None
         self.turned: dict[Value, Value] = {}
@@ -104,7 +108,8 @@ class Evaluator:
             return self.b.index(dim.value)
         return self._argument(("size", dim), Argument("size", dim=dim), "i64")
 
-    def _scratch(self, num_bytes: Dim) -> Value:
+    def task_buffer(self, num_bytes: Dim) -> Value:
+        """Memory of the task's slot, aligned to a cache line."""
         base = self.b.pure("scratch", [], LoopType("ptr"))
         pointer = self.b.pure("ptradd", [base, self.size(self.scratch)], LoopType("ptr"))
         self.scratch = self.scratch + _aligned(num_bytes)
@@ -258,7 +263,7 @@ class Evaluator:
         """Where a full value stands turned: a vector of rows for each column."""
         if value not in self.turned:
             places = MOST_LANES * SHORT_ROW
-            self.turned[value] = self._scratch(as_dim(places * ITEM_BYTES[value.dtype]))
+            self.turned[value] = self.task_buffer(as_dim(places * ITEM_BYTES[value.dtype]))
         return self.turned[value]
 
     def _in_view(self, view: View, place: Place) -> Coordinate:

@@ -29,6 +29,11 @@ FLAT_ITEM = 1024
 #: several threads, too.
 COLUMN_ITEM = 16
 
+#: Values of at least so many bytes are written past the caches. Measured on 2 cores with 32 MB of L3: a copy of 50 MB
+#: runs at 36 GB/s with plain stores and at 54 past the caches, one of 12 MB at 86 and 52.
+PAST_CACHES = 24 << 20
+LINE_BYTES = 64
+
 #: A weight up to this size stays in L2 from one tile to the next.
 SMALL_WEIGHT_BYTES = 1 << 20
 
@@ -149,6 +154,8 @@ class KernelBuilder(Evaluator):
         else:
             self._rows(begin, end)
             count, grain = self.rows, as_dim(1)
+        if self.past_caches:
+            self.b.effect("fence", [])
         return Kernel(
             self.group.name,
             self.b.body,
@@ -209,7 +216,7 @@ class KernelBuilder(Evaluator):
         kept = self._choose_kept(depth)
         places = self.columns + (MOST_LANES * SHORT_ROW if self._may_be_short() else 0)
         for value in kept:
-            self.kept[value] = self._scratch(places * ITEM_BYTES[value.dtype])
+            self.kept[value] = self.task_buffer(places * ITEM_BYTES[value.dtype])
         return depth, kept
 
     def _may_be_short(self) -> bool:
@@ -253,7 +260,7 @@ class KernelBuilder(Evaluator):
         depth, kept = self._prepare_phases()
         tile = self.size(TILE_ROWS)
         self.tile_pointers = [
-            self._scratch(TILE_ROWS * self.columns * ITEM_BYTES[op.result.dtype])
+            self.task_buffer(TILE_ROWS * self.columns * ITEM_BYTES[op.result.dtype])
             for op in self.group.tiles
         ]
         (start,) = self.b.open([LoopType("i64")])
@@ -287,10 +294,11 @@ class KernelBuilder(Evaluator):
         (n,) = self.b.open([LoopType("i64")])
         self.column = Coordinate(n, 1)
         for value in self.stores:
-            self._store(value)
+            self.store(value)
         self.b.close("vfor", [low, high], [])
 
-    def _store(self, value: Value) -> None:
+    def store(self, value: Value) -> None:
+        """Writes a member's element(s) at this place."""
         level = self.group.levels[value]
         at = self.position(level)
         if level == FULL and self.lanes_end is not None:
@@ -301,7 +309,33 @@ class KernelBuilder(Evaluator):
             return
         assert at.base is not None
         pointer, stored = self.buffer(value), self.evaluate(value, level)
-        self.b.effect("store", [pointer, at.base, stored], lanes=not at.uniform)
+        past = None if at.uniform or not self.whole_lines else self._past_caches(value)
+        if past is None:
+            self.b.effect("store", [pointer, at.base, stored], lanes=not at.uniform)
+        else:
+            self.b.effect("store_past_caches", [pointer, at.base, stored, past])
+
+    def _past_caches(self, value: Value) -> Value | None:
+        """bool: whether a full value goes to memory past the caches; None where it never does.
+
+        What is larger than the caches is not found there by its reader, and a line that is written whole need not be
+        read first: a third less traffic. Pieces of a line, where rows begin anywhere, were slower than plain stores.
+        """
+        size, total = ITEM_BYTES[value.dtype], value.tensor.num_bytes
+        if self.group.tiles or size < 4 or (total.value or PAST_CACHES) < PAST_CACHES:
+            return None
+        row = self.columns * size
+        if row.value is not None and row.value % LINE_BYTES and not self.group.flat:
+            return None
+        self.past_caches = True
+        flag = LoopType("bool")
+        large = self.b.pure("le", [self.b.index(PAST_CACHES), self.size(total)], flag)
+        whole = self.b.pure("begins_line", [self.buffer(value)], flag)
+        if row.value is None and not self.group.flat:
+            rest = self.b.int_op("imod", self.size(row), self.b.index(LINE_BYTES))
+            rows = self.b.pure("eq", [rest, self.b.index(0)], flag)
+            whole = self.b.pure("and", [whole, rows], flag)
+        return self.b.pure("and", [large, whole], flag)
 
     def _phases(self, depth: dict[Value, int], kept: list[Value]) -> None:
         self.reduced = {}
@@ -320,7 +354,7 @@ class KernelBuilder(Evaluator):
             self.kept_ready |= set(keep)
         for op in self.group.ops:
             if op.result in self.stores and self.group.levels[op.result] == ROW:
-                self._store(op.result)
+                self.store(op.result)
 
     def _phase(self, reductions: list[Op], keep: list[Value], store: list[Value]) -> None:
         kinds = [op.name.removeprefix("reduce_") for op in reductions]
@@ -346,7 +380,7 @@ class KernelBuilder(Evaluator):
                 )
             )
         for value in store:
-            self._store(value)
+            self.store(value)
         operands = [self.b.index(0), self.size(self.columns), *starts]
         if self.lanes_end is not None:
             closed = self.b.close("for", operands, results, step=1)

@@ -8,6 +8,7 @@ from tf_disc.compiler.codegen.coordinates import Coordinate
 from tf_disc.compiler.codegen.kernel import TILE_ROWS, Kernel, KernelBuilder, tiles_per_slot
 from tf_disc.compiler.codegen.scan_kernel import scan_kernel
 from tf_disc.compiler.codegen.scatter_kernel import scatter_kernel
+from tf_disc.compiler.codegen.strip_kernel import strip_kernel, strip_reductions
 from tf_disc.compiler.errors import InternalError
 from tf_disc.compiler.ir.dims import Dim, as_dim, product
 from tf_disc.compiler.ir.graph import Op, Value
@@ -34,6 +35,9 @@ def build_kernel(
         return scan_kernel(builder)
     if group.kind == "scatter":
         return scatter_kernel(builder)
+    reductions = strip_reductions(group)
+    if reductions:
+        return strip_kernel(builder, reductions)
     if group.kind != "product":
         return builder.build()
     if is_weight_product(group.ops[0], weights):
