@@ -84,10 +84,14 @@ def _mean(c: RuleContext) -> Value:
 
 
 def softmax(c: RuleContext, x: Value) -> Value:
-    """exp(x - max) / sum over the last axis; a row of -inf gives NaN, as in TensorFlow."""
+    """exp(x - max) / sum over the last axis; a row of -inf gives NaN, as in TensorFlow.
+
+    The sum, at least 1, is divided by once a row, as in TensorFlow's own kernel: an element takes half the time.
+    """
     shifted = _less_maximum(c, x)
     e = c.b.elementwise("exp", shifted)
-    return c.b.elementwise("div", e, _row_sum(c, e))
+    share = c.b.elementwise("div", c.b.scalar(1.0, x.dtype), _row_sum(c, e))
+    return c.b.elementwise("mul", e, share)
 
 
 def log_softmax(c: RuleContext, x: Value) -> Value:
