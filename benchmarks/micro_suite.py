@@ -34,12 +34,13 @@ class MicroCase:
     sizes: tuple[int, int]
     bound: str = "memory"
 
-    def traced(self) -> Any:
-        """The case as a tf.function with the signature of `arguments`."""
-        signature = [
-            tf.TensorSpec(dims, dtype, name) for name, (dtype, dims) in self.arguments.items()
-        ]
-        return tf.function(self.function, input_signature=signature)
+    def signature(self) -> list[tf.TensorSpec]:
+        """The types of the inputs, in order."""
+        return [tf.TensorSpec(dims, dtype, name) for name, (dtype, dims) in self.arguments.items()]
+
+    def traced(self, jit_compile: bool | None = None) -> Any:
+        """The case as a tf.function with that signature; `jit_compile` is tf.function's."""
+        return tf.function(self.function, input_signature=self.signature(), jit_compile=jit_compile)
 
     def inputs(self, size: int) -> Arrays:
         """Inputs of one size, equal in every run."""
@@ -281,3 +282,8 @@ CASES: list[MicroCase] = [
         for width in (3, 7, 33)
     ),
 ]
+
+
+def case_named(name: str) -> MicroCase:
+    """Raises KeyError if there is none of that name."""
+    return {case.name: case for case in CASES}[name]

@@ -1,10 +1,11 @@
-"""The models that speed is measured on, with random weights from a fixed seed.
+"""The models that speed is measured on: random weights from a fixed seed, and the real MiniLM.
 
 `python -m benchmarks.models FOLDER [NAME...]` writes SavedModels.
 """
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -153,6 +154,9 @@ def _application(name: str) -> Callable[[], tf.Module]:
     return lambda: KerasModel(build, [224, 224, 3])
 
 
+#: The demo's model, with its real weights; the others' are random.
+REAL_MINILM = "minilm_l6_v2"
+
 MODELS: dict[str, Callable[[], tf.Module]] = {
     "memory": Memory,
     "deepfm": DeepFm,
@@ -165,17 +169,49 @@ MODELS: dict[str, Callable[[], tf.Module]] = {
 }
 
 
+def _real_minilm(folder: Path) -> None:
+    # The weights and the tokenizer's package are asked for only here.
+    from examples import minilm
+
+    minilm.save(folder)
+
+
+def convolution_flops(model: Any) -> int:
+    """Twice the multiply-adds of a Keras model's convolutions and dense layers, for one image."""
+    total = 0
+    for layer in model.layers:
+        kernel = getattr(layer, "kernel", None)
+        if kernel is None:
+            continue
+        # Each element of the kernel is used once for each place; a depthwise one, too.
+        places = layer.output.shape[1:-1]
+        total += 2 * int(np.prod(kernel.shape)) * int(np.prod(places, dtype=np.int64))
+    return total
+
+
 def save(name: str, root: Path) -> Path:
-    """Writes a model under root/name unless it is there. Returns its folder."""
+    """Writes a model under root/name unless it is there. Returns its folder.
+
+    Beside it, `work.json` has the `flops_a_row` of convolutional models, null for others.
+    """
     folder = root / name
-    if not (folder / "saved_model.pb").exists():
-        model = MODELS[name]()
+    work = folder / "work.json"
+    if work.exists():
+        return folder
+    flops = None
+    if name == REAL_MINILM:
+        _real_minilm(folder)
+    else:
+        model: Any = MODELS[name]()
         tf.saved_model.save(model, str(folder), signatures={"serving_default": model.serve})
+        if isinstance(model, KerasModel) and name != "lstm":
+            flops = convolution_flops(model.model)
+    work.write_text(json.dumps({"flops_a_row": flops}), encoding="utf-8")
     return folder
 
 
 if __name__ == "__main__":
     if len(sys.argv) < 2:
         sys.exit("usage: python -m benchmarks.models FOLDER [NAME...]")
-    for model_name in sys.argv[2:] or MODELS:
+    for model_name in sys.argv[2:] or [*MODELS, REAL_MINILM]:
         print(save(model_name, Path(sys.argv[1])))

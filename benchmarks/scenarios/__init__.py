@@ -1,0 +1,1 @@
+"""One file a scenario: what is asked of the peers, and what comes of it."""

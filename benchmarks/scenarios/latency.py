@@ -1,0 +1,77 @@
+"""Latency of each model at each of its shapes, one call at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from benchmarks.session import (
+    EMPTY,
+    Row,
+    Session,
+    compare_all,
+    interleaved,
+    kernel_share,
+    latency_rows,
+    warm_up,
+)
+from benchmarks.workloads import WORKLOADS, Dims
+
+
+def measure(session: Session, models: Sequence[str], shapes: Sequence[str] = ()) -> list[Row]:
+    """`shapes`: labels of those wanted; all if empty."""
+    rows: list[Row] = []
+    for model in models:
+        workload = WORKLOADS[model]
+        dims = [d for d in workload.dims if not shapes or workload.label(d) in shapes]
+        if dims:
+            rows += _measure_model(session, model, dims)
+    return rows
+
+
+def _measure_model(session: Session, model: str, all_dims: Sequence[Dims]) -> list[Row]:
+    workload = WORKLOADS[model]
+    rows: list[Row] = []
+    session.say(f"latency: {model}, loading")
+    with session.started(model) as started:
+        for process in started:
+            process.prepare_empty(EMPTY)
+        for dims in all_dims:
+            label = workload.label(dims)
+            session.say(f"latency: {model} {label}")
+            inputs = workload.inputs(dims)
+            firsts = {}
+            for process in started:
+                process.prepare(label, inputs)
+                firsts[process.peer.name] = warm_up(process, label)
+            compared, output_bytes = compare_all(started, label)
+            before = {p.peer.name: p.totals() for p in started}
+            times = interleaved(session, started, [label, EMPTY])
+            after = {p.peer.name: p.totals() for p in started}
+            found = latency_rows(
+                session,
+                "latency",
+                model,
+                label,
+                session.peers,
+                {p.name: times[p.name, label] for p in session.peers},
+                {p.name: times[p.name, EMPTY] for p in session.peers},
+                session.artifacts.flops(model, dims),
+                sum(array.nbytes for array in inputs.values()) + output_bytes,
+                compared,
+            )
+            for row in found:
+                name = row["peer"]
+                row["first_call_ms"] = firsts[name] * 1e3
+                row["kernel_share"] = kernel_share(before[name], after[name])
+                if workload.length is not None:
+                    row["length"] = dims[workload.length]
+                    row["elements"] = _product(dims)
+            rows += found
+    return rows
+
+
+def _product(dims: Dims) -> int:
+    result = 1
+    for dim in dims:
+        result *= dim
+    return result

@@ -1,0 +1,163 @@
+"""What all scenarios of one run share: who is measured, how long, and the results so far."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from benchmarks.artifacts import Artifacts
+from benchmarks.comparison import Arrays, Comparison, compare
+from benchmarks.peer_process import PeerProcess, processes
+from benchmarks.peers import Peer
+from benchmarks.roofline import Roofline
+from benchmarks.statistics import Summary, net, ratio
+
+#: The slot of the graph that does nothing.
+EMPTY = "empty"
+
+Row = dict[str, Any]
+
+
+@dataclass
+class Session:
+    """Settings of a run. `seconds` is how long one peer is timed in one round of one case."""
+
+    peers: Sequence[Peer]
+    envs: Path
+    artifacts: Artifacts
+    roofline: Roofline
+    rounds: int
+    seconds: float
+    disc_options: Mapping[str, str] = field(default_factory=dict)
+    say: Callable[[str], None] = print
+    versions: dict[str, str] = field(default_factory=dict)
+
+    @contextmanager
+    def started(
+        self, model: str, peers: Sequence[Peer] | None = None, **disc_options: str
+    ) -> Iterator[list[PeerProcess]]:
+        """A fresh process a peer, the model loaded in each."""
+        chosen = self.peers if peers is None else peers
+        options = {**self.disc_options, **disc_options}
+        with processes(chosen, self.envs, options) as started:
+            for process in started:
+                kind = process.peer.reads
+                process.load(kind, str(self.artifacts.path(model, kind)))
+                self.versions[process.peer.name] = process.version
+            yield started
+
+
+def row(scenario: str, model: str, shape: str, peer: Peer, **values: Any) -> Row:
+    """One result: what was measured, of whom, and the numbers."""
+    return {
+        "scenario": scenario,
+        "model": model,
+        "shape": shape,
+        "peer": peer.name,
+        "precision": peer.precision,
+        **values,
+    }
+
+
+def interleaved(
+    session: Session, started: Sequence[PeerProcess], slots: Sequence[str]
+) -> dict[tuple[str, str], list[list[float]]]:
+    """Seconds of calls by peer and slot, a list a round: within a round all peers take their turns.
+
+    Who begins moves on by one each round, so that none always follows the same other.
+    """
+    times: dict[tuple[str, str], list[list[float]]] = {
+        (process.peer.name, slot): [] for process in started for slot in slots
+    }
+    for number in range(session.rounds):
+        first = number % len(started)
+        for slot in slots:
+            for process in [*started[first:], *started[:first]]:
+                seconds = session.seconds / 4 if slot == EMPTY else session.seconds
+                times[process.peer.name, slot].append(process.time(slot, seconds))
+    return times
+
+
+def warm_up(process: PeerProcess, slot: str) -> float:
+    """First call, compiles awaited, then calls until kernels are chosen. Seconds of the first."""
+    first, _ = process.run(slot)
+    process.settle()
+    # Packed weights, and the calls after which never_slower has decided for this size.
+    process.time(slot, seconds=0.1, least=20, most=100)
+    return first
+
+
+def compare_all(started: Sequence[PeerProcess], slot: str) -> tuple[dict[str, Comparison], int]:
+    """Each peer's outputs against TensorFlow's, and the bytes of TensorFlow's."""
+    expected: Arrays = {}
+    found = {}
+    for process in started:
+        _, outputs = process.run(slot)
+        if process.peer.name == "tf":
+            expected = outputs
+        found[process.peer.name] = compare(expected, outputs, process.peer.precision)
+    return found, sum(array.nbytes for array in expected.values())
+
+
+def latency_rows(
+    session: Session,
+    scenario: str,
+    model: str,
+    shape: str,
+    peers: Sequence[Peer],
+    times: Mapping[str, list[list[float]]],
+    empty: Mapping[str, list[list[float]]],
+    flops: int,
+    num_bytes: int,
+    compared: Mapping[str, Comparison],
+) -> list[Row]:
+    """One row a peer, with ratios to every other: above 1 where this one is faster.
+
+    `net` figures have the empty graph's median taken off, and are None where nothing is left.
+    """
+    medians, nets, summaries, empties = {}, {}, {}, {}
+    for name, rounds in times.items():
+        summaries[name] = Summary.of([value for values in rounds for value in values])
+        medians[name] = summaries[name].median
+        empties[name] = Summary.of([value for values in empty[name] for value in values]).median
+        nets[name] = net(medians[name], empties[name])
+    rows = []
+    for peer in peers:
+        own, own_net = medians[peer.name], nets[peer.name]
+        floor = session.roofline.floor_seconds(flops, num_bytes, peer.precision)
+        comparison = compared[peer.name]
+        rows.append(
+            row(
+                scenario,
+                model,
+                shape,
+                peer,
+                **summaries[peer.name].as_ms(),
+                round_medians_ms=[Summary.of(r).median * 1e3 for r in times[peer.name]],
+                empty_ms=empties[peer.name] * 1e3,
+                net_ms=None if own_net is None else own_net * 1e3,
+                ratio_to={name: ratio(other, own) for name, other in medians.items()},
+                net_ratio_to={name: ratio(other, own_net) for name, other in nets.items()},
+                flops=flops,
+                bytes=num_bytes,
+                level=session.roofline.level(num_bytes),
+                floor_ms=floor * 1e3,
+                # After the empty graph: the bound knows nothing of calls.
+                roofline_share=ratio(floor, own_net),
+                gbs=None if own_net is None else num_bytes / own_net / 1e9,
+                difference=comparison.difference,
+                relative_difference=comparison.relative,
+                correct=comparison.correct,
+                wrong=comparison.reason,
+            )
+        )
+    return rows
+
+
+def kernel_share(before: Mapping[str, float], after: Mapping[str, float]) -> float | None:
+    """Share of launches between two reports that ran a kernel, not TensorFlow; None without any."""
+    calls = after.get("calls", 0) - before.get("calls", 0)
+    return (after["kernel_runs"] - before["kernel_runs"]) / calls if calls else None
