@@ -8,14 +8,21 @@ import pytest
 from tests.compiler.clusters import ClusterWriter
 from tests.compiler.execute import NUMPY, Program, host_target
 from tests.compiler.samples import grouped, optimized
-from tf_disc.compiler.codegen.strip_kernel import NARROW, ROWS, STRIP, strip_reductions
+from tf_disc.compiler.codegen.strip_kernel import (
+    FEW_ROWS,
+    NARROW,
+    ROWS,
+    STRIP,
+    WIDEST,
+    strip_reductions,
+)
 from tf_disc.compiler.passes.split_reductions import ROWS as CHUNK
 from tf_disc.compiler.pipeline import compile_cluster
 
 TARGETS = sorted({"x86-64-v3", host_target()})
 #: Around a pass's rows and a chunk's, and the columns of a vector and a strip.
-ROW_COUNTS = [0, 1, ROWS - 1, ROWS, ROWS + 1, CHUNK, 2 * CHUNK + 1, 300]
-COLUMN_COUNTS = [0, 1, 3, 16, 17, STRIP - 1, STRIP, STRIP + 1, 2 * STRIP + 5]
+ROW_COUNTS = [0, 1, FEW_ROWS, FEW_ROWS + 1, ROWS - 1, ROWS, ROWS + 1, CHUNK, 2 * CHUNK + 1, 300]
+COLUMN_COUNTS = [0, 1, 3, 16, 17, STRIP - 1, STRIP, STRIP + 1, 2 * STRIP + 5, WIDEST + 1]
 
 
 @pytest.mark.parametrize("target", TARGETS)
