@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import ctypes as c
 import functools
+import itertools
 import math
 import time
 import types
@@ -249,11 +250,24 @@ def _control() -> Any:
     return types.SimpleNamespace(engine=engine, **functions)
 
 
+def _runs_here(features: Mapping[str, bool]) -> tuple[str, ...]:
+    """The targets that a CPU of these features runs, the narrowest first."""
+    needed = {
+        "x86-64-v2": ("sse4.2", "ssse3", "popcnt", "cx16"),
+        "x86-64-v3": ("avx2", "fma", "f16c", "bmi", "bmi2", "lzcnt", "movbe"),
+        "x86-64-v4": ("avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512cd"),
+    }
+    known = itertools.takewhile(lambda t: all(features.get(f) for f in needed[t]), sorted(needed))
+    return tuple(known)
+
+
+#: What this CPU runs, the narrowest first.
+TARGETS = _runs_here(llvm.get_host_cpu_features())
+
+
 def host_target() -> str:
     """The widest target that this CPU runs."""
-    features = llvm.get_host_cpu_features()
-    wide = all(features.get(f) for f in ("avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512cd"))
-    return "x86-64-v4" if wide else "x86-64-v3"
+    return TARGETS[-1]
 
 
 def cluster_input(

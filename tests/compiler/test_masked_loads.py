@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.compiler.clusters import ClusterWriter
-from tests.compiler.execute import Program, host_target
+from tests.compiler.execute import TARGETS, Program
 from tf_disc.compiler.pipeline import compile_cluster
 
 LIBC = ctypes.CDLL(None, use_errno=True)
@@ -52,7 +52,7 @@ CASES: list[tuple[tuple[int, ...], list[tuple[int, int]]]] = [
 
 @pytest.mark.parametrize("at_end", [False, True])
 @pytest.mark.parametrize("channels_known", [False, True])
-@pytest.mark.parametrize("target", sorted({"x86-64-v3", host_target()}))
+@pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize(("shape", "pairs"), CASES)
 def test_pad_reads_only_its_operand(
     shape: tuple[int, ...],
@@ -74,7 +74,7 @@ def test_pad_reads_only_its_operand(
     np.testing.assert_array_equal(found[1], np.pad(x, pairs).T)
 
 
-@pytest.mark.parametrize("target", sorted({"x86-64-v3", host_target()}))
+@pytest.mark.parametrize("target", TARGETS)
 def test_pad_of_a_view_steps_over_what_the_view_leaves_out(target: str) -> None:
     """Behind each row of two elements memory goes on with a third: the padded axis and the last one stay two."""
     x = np.arange(60, dtype=np.float32).reshape(5, 4, 3)

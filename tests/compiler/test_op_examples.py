@@ -16,7 +16,7 @@ import pytest
 import tensorflow as tf
 from tensorflow.python.framework import op_def_registry
 
-from tests.compiler.execute import NUMPY, GuardFailed, Program, cluster_input, host_target
+from tests.compiler.execute import NUMPY, TARGETS, GuardFailed, Program, cluster_input
 from tf_disc.compiler.errors import UnsupportedError
 from tf_disc.compiler.op_rules import RULES
 from tf_disc.compiler.op_rules.record import Arg, Example, OpRule
@@ -189,8 +189,16 @@ def compile_example(rule: OpRule, example: Example, arrays: list[Any], mode: str
         "nodes": [node],
         "outputs": outputs,
     }
-    # AVX2 code runs on every CPU that we serve, so one of the two takes it.
-    return Program(compile_cluster(cluster, target="x86-64-v3" if known else host_target()))
+    return Program(compile_cluster(cluster, target=_target(rule, example, mode)))
+
+
+def _target(rule: OpRule, example: Example, mode: str) -> str:
+    """The widest for unknown sizes; for known ones the others in turn, so that each rule has all."""
+    others = TARGETS[:-1]
+    if mode == "any" or not others:
+        return TARGETS[-1]
+    number = next(i for i, other in enumerate(rule.examples) if other is example)
+    return others[(number + (mode == "stated")) % len(others)]
 
 
 def assert_same_bits(found: Any, expected: Any) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.compiler.clusters import ClusterWriter
-from tests.compiler.execute import Program, host_target
+from tests.compiler.execute import TARGETS, Program
 from tests.compiler.interpreter import Interpreter
 from tf_disc.compiler.importer.cluster_file import import_cluster
 from tf_disc.compiler.pipeline import compile_cluster
@@ -31,7 +31,7 @@ def check(cluster: dict[str, Any], calls: list[list[Any]], target: str) -> None:
             np.testing.assert_array_equal(bits(found), bits(wanted))
 
 
-@pytest.mark.parametrize("target", sorted({"x86-64-v3", host_target()}))
+@pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("op", ["Cumsum", "Cumprod"])
 @pytest.mark.parametrize("axis", [0, 1])
 def test_scans_go_element_by_element(op: str, axis: int, target: str) -> None:
@@ -47,7 +47,7 @@ def test_scans_go_element_by_element(op: str, axis: int, target: str) -> None:
     check(w.cluster(*results), calls, target)
 
 
-@pytest.mark.parametrize("target", sorted({"x86-64-v3", host_target()}))
+@pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize(
     "op", ["UnsortedSegmentSum", "UnsortedSegmentProd", "UnsortedSegmentMax", "UnsortedSegmentMin"]
 )

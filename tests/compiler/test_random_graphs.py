@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.compiler.execute import GuardFailed, Program, host_target
+from tests.compiler.execute import TARGETS, GuardFailed, Program
 from tests.compiler.interpreter import Interpreter
 from tests.compiler.random_graphs import (
     SIZES,
@@ -60,7 +60,6 @@ def check(
             compare(found, wanted, entry)
 
 
-TARGETS = sorted({"x86-64-v3", host_target()})
 other_sizes = st.fixed_dictionaries({d: st.sampled_from(SIZES) for d in "abc"})
 
 

@@ -16,8 +16,9 @@ from tf_disc.compiler.codegen.abi import ABI_VERSION
 from tf_disc.compiler.codegen.emit_llvm import TaskEmitter, memory_bits, memory_type
 from tf_disc.compiler.codegen.host_program import HostProgram, Launch
 from tf_disc.compiler.codegen.kernel import Kernel
+from tf_disc.compiler.codegen.machine import MachineModule, machine_for
 from tf_disc.compiler.codegen.memory import Memory, plan_memory
-from tf_disc.compiler.codegen.object_file import compile_object, lanes_of, llvm_version
+from tf_disc.compiler.codegen.object_file import compile_object, llvm_version
 from tf_disc.compiler.codegen.product_kernel import build_kernel
 from tf_disc.compiler.importer.cluster_file import import_cluster
 from tf_disc.compiler.ir.graph import Graph, Op, Value
@@ -84,10 +85,10 @@ def compile_cluster(
 ) -> Artifact:
     """Compiles a cluster file (docs/contracts.md 3).
 
-    target: "x86-64-v3" or "x86-64-v4"; features: LLVM's feature text on top. precision: recorded; products run in
+    target: one of codegen/machine.py; features: LLVM's feature text on top. precision: recorded; products run in
     f32 today. dump: a folder for every stage's text. Raises UnsupportedError with the node and the reason.
     """
-    lanes_of(target)
+    machine_for(target)
     del precision
     stages = _Stages(dump)
     if stages.folder:
@@ -151,8 +152,8 @@ def describe_groups(graph: Graph, groups: list[Group], memory: Memory) -> str:
 def _emit_module(
     graph: Graph, memory: Memory, kernels: list[Kernel], target: str
 ) -> tuple[HostProgram, list[str], dict[Op, int]]:
-    module = ir.Module(graph.name)
-    lanes = lanes_of(target)
+    machine = machine_for(target)
+    module = MachineModule(graph.name, machine)
     constants = _constants(module, graph, kernels)
     gemms: dict[Op, int] = {}
     functions: dict[str, ir.Function] = {}
@@ -165,7 +166,7 @@ def _emit_module(
         # Equal groups, such as the layers of an encoder, share one function.
         code = print_block(kernel.body, sources=False)
         if code not in functions:
-            functions[code] = TaskEmitter(module, f"task_{len(functions)}", lanes).emit(kernel.body)
+            functions[code] = TaskEmitter(module, f"task_{len(functions)}", machine.lanes).emit(kernel.body)
         launches.append(Launch(kernel, functions[code], len(tasks)))
         tasks.append(kernel.name)
     program = HostProgram(module, graph, memory, launches, gemms, constants)

@@ -10,7 +10,9 @@ import llvmlite.binding as llvm
 import numpy as np
 from llvmlite import ir
 
+from tests.compiler.execute import TARGETS
 from tf_disc.compiler.codegen import mathlib
+from tf_disc.compiler.codegen.machine import MACHINES, Machine, MachineModule
 
 llvm.initialize_native_target()
 llvm.initialize_native_asmprinter()
@@ -22,19 +24,17 @@ DTYPES = {"f32": np.float32, "f64": np.float64}
 class Kernel:
     """The function `name` of `arity` operands, `lanes` at a time; calls flush and ignore denormals.
 
-    The loop sets MXCSR as TensorFlow does in its threads (0x9fc0) and puts it back.
+    `target` is one of codegen/machine.py. The loop sets MXCSR as TensorFlow does in its threads (0x9fc0) and puts it back.
     """
 
-    def __init__(self, name: str, dtype: str, lanes: int, features: str | None = None) -> None:
+    def __init__(self, name: str, dtype: str, lanes: int, target: str) -> None:
         self.dtype = DTYPES[dtype]
         self.lanes = lanes
         self.arity = mathlib.FUNCTIONS[name].arity
-        target = llvm.Target.from_default_triple()
-        host = llvm.get_host_cpu_features().flatten() if features is None else features
-        self._machine = target.create_target_machine(
-            cpu=llvm.get_host_cpu_name(), features=host, opt=3
+        self._machine = llvm.Target.from_default_triple().create_target_machine(
+            cpu=target, opt=3
         )
-        self.text = _loop(name, SCALARS[dtype], lanes, self.arity)
+        self.text = _loop(name, SCALARS[dtype], lanes, self.arity, MACHINES[target])
         module = llvm.parse_assembly(self.text)
         module.triple = llvm.get_default_triple()
         module.verify()
@@ -60,9 +60,9 @@ class Kernel:
         return result[:size]
 
 
-def _loop(name: str, scalar: ir.Type, lanes: int, arity: int) -> str:
+def _loop(name: str, scalar: ir.Type, lanes: int, arity: int, machine: Machine) -> str:
     kind = scalar if lanes == 1 else ir.VectorType(scalar, lanes)
-    module = ir.Module()
+    module = MachineModule("loop", machine)
     int64, int32 = ir.IntType(64), ir.IntType(32)
     pointer = kind.as_pointer()
     function = ir.Function(
@@ -95,6 +95,18 @@ def _loop(name: str, scalar: ir.Type, lanes: int, arity: int) -> str:
     return str(module)
 
 
+#: Each target with the widths that must give the same bits as its own; tails and scalars use them.
+WIDTHS = [
+    (target, lanes)
+    for target in TARGETS
+    for lanes in (1, 4, 8)
+    if lanes < MACHINES[target].lanes
+]
+
+
 @functools.cache
-def kernel(name: str, dtype: str, lanes: int) -> Callable[..., np.ndarray]:
-    return Kernel(name, dtype, lanes)
+def kernel(
+    name: str, dtype: str, lanes: int = 0, target: str = TARGETS[-1]
+) -> Callable[..., np.ndarray]:
+    """The function over arrays; by default on the widest vectors that the target has."""
+    return Kernel(name, dtype, lanes or MACHINES[target].lanes, target)

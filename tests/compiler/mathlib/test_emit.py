@@ -9,25 +9,29 @@ from llvmlite import ir
 
 from tests.compiler.mathlib.compiled import SCALARS, Kernel
 from tf_disc.compiler.codegen import mathlib
+from tf_disc.compiler.codegen.machine import MACHINES, MachineModule
 
 CASES = [
-    (name, dtype, lanes)
+    (name, dtype, lanes, target)
     for name, record in mathlib.FUNCTIONS.items()
     for dtype in record.max_ulp
-    for lanes in (1, 8, 16)
+    for target, machine in MACHINES.items()
+    for lanes in sorted({1, machine.lanes})
 ]
 
 
-def builder_and_operands(kind: ir.Type, count: int) -> tuple[ir.IRBuilder, list[ir.Value]]:
-    module = ir.Module()
+def builder_and_operands(
+    kind: ir.Type, count: int, target: str = "x86-64-v3"
+) -> tuple[ir.IRBuilder, list[ir.Value]]:
+    module = MachineModule("calls", MACHINES[target])
     function = ir.Function(module, ir.FunctionType(kind, [kind] * count), "f")
     return ir.IRBuilder(function.append_basic_block()), list(function.args)
 
 
-@pytest.mark.parametrize(("name", "dtype", "lanes"), CASES)
-def test_straight_line_of_the_same_type(name: str, dtype: str, lanes: int) -> None:
+@pytest.mark.parametrize(("name", "dtype", "lanes", "target"), CASES)
+def test_straight_line_of_the_same_type(name: str, dtype: str, lanes: int, target: str) -> None:
     kind = SCALARS[dtype] if lanes == 1 else ir.VectorType(SCALARS[dtype], lanes)
-    builder, operands = builder_and_operands(kind, mathlib.FUNCTIONS[name].arity)
+    builder, operands = builder_and_operands(kind, mathlib.FUNCTIONS[name].arity, target)
     block = builder.block
     value = mathlib.emit(builder, name, *operands)
     assert value.type == kind
@@ -37,10 +41,9 @@ def test_straight_line_of_the_same_type(name: str, dtype: str, lanes: int) -> No
     assert not re.search(r"\b(fast|nnan|ninf|nsz|arcp|contract|afn|reassoc)\b", text)
 
 
-@pytest.mark.parametrize("features", [None, "+avx2,+fma,-avx512f"])
-@pytest.mark.parametrize(("name", "dtype", "lanes"), CASES)
-def test_no_call_leaves_the_kernel(name: str, dtype: str, lanes: int, features: str | None) -> None:
-    assembly = Kernel(name, dtype, lanes, features).assembly
+@pytest.mark.parametrize(("name", "dtype", "lanes", "target"), CASES)
+def test_no_call_leaves_the_kernel(name: str, dtype: str, lanes: int, target: str) -> None:
+    assembly = Kernel(name, dtype, lanes, target).assembly
     assert not re.search(r"^\tcall", assembly, re.MULTILINE)
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.compiler.mathlib.compiled import kernel
+from tests.compiler.mathlib.compiled import TARGETS, WIDTHS, kernel
 from tests.compiler.mathlib.reference import REFERENCES
 from tests.compiler.mathlib.ulp import wrong
 from tf_disc.compiler.codegen import mathlib
@@ -23,13 +23,14 @@ def every(step: int) -> np.ndarray:
 
 
 def assert_close(name: str, *operands: np.ndarray) -> None:
-    """The vector kernel's results are within the stated bound."""
-    result = kernel(name, "f32", 16)(*operands)
+    """The vector kernels' results are within the stated bound, for each target that runs here."""
     with np.errstate(all="ignore"):
         exact = REFERENCES[name].exact(*[operand.astype(np.float64) for operand in operands])
-    bad = wrong(result, exact, mathlib.FUNCTIONS[name].max_ulp["f32"])
-    shown = [(*[o[i] for o in operands], result[i], exact[i]) for i in np.flatnonzero(bad)[:5]]
-    assert not bad.any(), f"{name}: {bad.sum()} wrong; operands, result, exact: {shown}"
+    for target in TARGETS:
+        result = kernel(name, "f32", target=target)(*operands)
+        bad = wrong(result, exact, mathlib.FUNCTIONS[name].max_ulp["f32"])
+        shown = [(*[o[i] for o in operands], result[i], exact[i]) for i in np.flatnonzero(bad)[:5]]
+        assert not bad.any(), f"{name} {target}: {bad.sum()} wrong; operands, result, exact: {shown}"
 
 
 @pytest.mark.parametrize("name", SINGLE)
@@ -111,18 +112,19 @@ def test_power_of_negative_numbers() -> None:
     assert_close("pow", x, generator.integers(-30, 30, x.size).astype(np.float32))
 
 
-@pytest.mark.parametrize("lanes", [1, 4, 8])
+@pytest.mark.parametrize(("target", "lanes"), WIDTHS)
 @pytest.mark.parametrize("name", SINGLE)
-def test_every_width_gives_the_same_bits(name: str, lanes: int) -> None:
+def test_every_width_gives_the_same_bits(name: str, target: str, lanes: int) -> None:
     x = every(2**17 + 1)
     operands = [x, x[::-1].copy()][: mathlib.FUNCTIONS[name].arity]
-    wide = kernel(name, "f32", 16)(*operands)
-    narrow = kernel(name, "f32", lanes)(*operands)
+    wide = kernel(name, "f32", target=target)(*operands)
+    narrow = kernel(name, "f32", lanes, target)(*operands)
     np.testing.assert_array_equal(narrow, wide)  # NaN equals NaN here
     np.testing.assert_array_equal(np.signbit(narrow[narrow == 0]), np.signbit(wide[wide == 0]))
 
 
+@pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("name", ["tanh", "erf", "sigmoid", "sin", "cos"])
-def test_never_above_one(name: str) -> None:
-    result = kernel(name, "f32", 16)(every(2**13 + 1))
+def test_never_above_one(name: str, target: str) -> None:
+    result = kernel(name, "f32", target=target)(every(2**13 + 1))
     assert np.nanmax(np.abs(result)) <= 1.0

@@ -7,10 +7,7 @@ from functools import lru_cache
 
 import llvmlite.binding as llvm
 
-from tf_disc.compiler.errors import UnsupportedError
-
-#: Lanes of a vector of f32, by target.
-LANES = {"x86-64-v3": 8, "x86-64-v4": 16}
+from tf_disc.compiler.codegen.machine import machine_for
 
 #: TensorFlow's threads run with denormals flushed, so folding must flush as well; no call to the C library may
 #: be made up from loops ("no-builtins"), since an object has no linker; vectors are as wide as we write them.
@@ -35,18 +32,9 @@ def _initialize() -> None:
     llvm.initialize_native_asmprinter()
 
 
-def lanes_of(target: str) -> int:
-    """Vector lanes for a target. Raises UnsupportedError for a CPU below AVX2."""
-    if target not in LANES:
-        raise UnsupportedError(
-            f'no code is generated for CPU "{target}" (x86-64-v3, with AVX2, is the least); everything stays with TensorFlow'
-        )
-    return LANES[target]
-
-
 def with_attributes(text: str, target: str) -> str:
     """Adds the function attributes to every definition of an LLVM module's text."""
-    bits = lanes_of(target) * 32
+    bits = machine_for(target).lanes * 32
     group = f'{ATTRIBUTES} "prefer-vector-width"="{bits}" "min-legal-vector-width"="{bits}"'
     lines = []
     for line in text.splitlines():

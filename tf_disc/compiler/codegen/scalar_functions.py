@@ -12,6 +12,7 @@ from llvmlite import ir
 
 from tf_disc.compiler.codegen import mathlib
 from tf_disc.compiler.codegen.integer_functions import INTEGER
+from tf_disc.compiler.codegen.mathlib.lanes import Lanes
 from tf_disc.compiler.codegen.short_floats import round_to
 from tf_disc.compiler.codegen.vectors import Must, constant, intrinsic, with_element
 from tf_disc.compiler.errors import UnsupportedError
@@ -75,10 +76,25 @@ def _fmod(b: ir.IRBuilder, must: Must, x: ir.Value, y: ir.Value) -> ir.Value:
     plain = b.and_(divisible, b.not_(far))
     quotient = intrinsic(b, "llvm.floor", b.fdiv(a, d))
     must(b.or_(b.not_(plain), b.fcmp_ordered("<", quotient, constant(wide, QUOTIENT_LIMIT))))
-    rest = intrinsic(b, "llvm.fma", b.fneg(quotient), d, a)
+    lanes = Lanes(b, wide)
+    back = None
+    if narrow == wide and not lanes.machine.fused:
+        # The product in parts needs room above and below. d below 2^-52 a is TensorFlow's; a d so
+        # large that it is held goes into a 0 times.
+        large = b.fcmp_ordered(">", a, constant(wide, 2.0**500))
+        small = b.fcmp_ordered("<", a, constant(wide, 2.0**-500))
+        one = constant(wide, 1.0)
+        scale = b.select(small, constant(wide, 2.0**300), one)
+        scale = b.select(large, constant(wide, 2.0**-200), scale)
+        back = b.select(small, constant(wide, 2.0**-300), one)
+        back = b.select(large, constant(wide, 2.0**200), back)
+        a = b.fmul(a, scale)
+        d = lanes.at_most(b.fmul(d, scale), 2.0**900)
+    rest = lanes.exact_fma(b.fneg(quotient), d, a)
     rest = b.select(b.fcmp_ordered("<", rest, zero), b.fadd(rest, d), rest)
     rest = b.select(b.fcmp_ordered(">=", rest, d), b.fsub(rest, d), rest)
     rest = b.select(far, a, rest)
+    rest = rest if back is None else b.fmul(rest, back)
     signed = intrinsic(b, "llvm.copysign", rest, u)
     result = b.select(divisible, signed, constant(wide, float("nan")))
     return b.fptrunc(result, narrow) if narrow != wide else result

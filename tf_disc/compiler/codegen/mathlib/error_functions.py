@@ -9,6 +9,7 @@ from llvmlite import ir
 from tf_disc.compiler.codegen.mathlib.coefficients import (
     ERF,
     ERF_DOUBLE,
+    ERF_PIECES,
     ERFC,
     ERFC_DOUBLE,
     ERFC_WHOLE_DOUBLE,
@@ -18,6 +19,7 @@ from tf_disc.compiler.codegen.mathlib.coefficients import (
 from tf_disc.compiler.codegen.mathlib.exponential import exp_unchecked, scaled_exp, scaled_expm1
 from tf_disc.compiler.codegen.mathlib.lanes import Lanes
 from tf_disc.compiler.codegen.mathlib.logarithm import divided, exponent_of, log_of_parts
+from tf_disc.compiler.codegen.mathlib.pieces import on_whole_vectors, piecewise
 from tf_disc.compiler.codegen.mathlib.record import MathFunction
 
 # From here on erf rounds to 1.
@@ -32,18 +34,37 @@ _ERFC_LIMIT_DOUBLE = 26.63
 def erf(lanes: Lanes, x: ir.Value) -> ir.Value:
     if lanes.is_double:
         return _erf_double(lanes, x)
+    if lanes.machine.permutes:
+        return on_whole_vectors(lanes, _erf_by_pieces, x)
     # erf(x) = -expm1(log(erfc(x))), for x >= 0. A quotient of polynomials would be as short, but
     # rounds five times just below 1; expm1 is accurate both near 0 and where the result nears 1.
     held = lanes.at_most(lanes.abs(x), _ERF_LIMIT)
-    exponent = lanes.fma(held, lanes.horner(held, ERF), held)
+    exponent = _grown(lanes, held, lanes.horner(held, ERF))
     return lanes.copysign(scaled_expm1(lanes, exponent, -1.0), x)
+
+
+def _grown(lanes: Lanes, x: ir.Value, slope: ir.Value) -> ir.Value:
+    """x + x * slope, for a slope of 2 / sqrt(pi) - 1 at 0."""
+    value = lanes.fma(x, slope, x)
+    if lanes.machine.fused:
+        return value
+    # The product by itself may be no normal number where the sum is one.
+    tiny = lanes.less(x, lanes.const(2.0**-100))
+    return lanes.select(tiny, lanes.mul(x, lanes.const(2.0 / math.sqrt(math.pi))), value)
+
+
+def _erf_by_pieces(lanes: Lanes, x: ir.Value) -> ir.Value:
+    held = lanes.at_most(lanes.abs(x), _ERF_LIMIT)
+    # 4 <= held + 4 < 8, so that four bits of the mantissa count quarters.
+    index = lanes.shift_right(lanes.bits(lanes.add(held, lanes.const(4.0))), 19)
+    return lanes.copysign(piecewise(lanes, index, held, ERF_PIECES, own=True), x)
 
 
 def _erf_double(lanes: Lanes, x: ir.Value) -> ir.Value:
     # log(erfc(x)) would take a polynomial of degree 36: two ranges, joined at 1, are shorter.
     held = lanes.at_most(lanes.abs(x), _ERF_LIMIT_DOUBLE)
     square = lanes.mul(held, held)
-    near = lanes.fma(held, lanes.horner(square, ERF_DOUBLE), held)
+    near = _grown(lanes, held, lanes.horner(square, ERF_DOUBLE))
     inverse = lanes.div(lanes.const(1.0), lanes.add(held, lanes.const(2.0)))
     mapped = lanes.fma(inverse, lanes.const(-4.0), lanes.const(1.0))
     scaled = lanes.mul(inverse, lanes.horner(mapped, ERFC_DOUBLE))
@@ -60,7 +81,7 @@ def erfc(lanes: Lanes, x: ir.Value) -> ir.Value:
     k = 4.0 if lanes.is_double else 2.0
     held = lanes.at_most(lanes.abs(x), limit)
     square = lanes.mul(held, held)
-    lost = lanes.fma(held, held, lanes.neg(square))
+    lost = lanes.exact_fma(held, held, lanes.neg(square))
     inverse = lanes.div(lanes.const(1.0), lanes.add(held, lanes.const(k)))
     mapped = lanes.fma(inverse, lanes.const(-2.0 * k), lanes.const(1.0))
     polynomial = lanes.horner(mapped, ERFC_WHOLE_DOUBLE if lanes.is_double else ERFC)

@@ -22,14 +22,15 @@ _LOG2_E = 1.44269504088896341
 class Constants:
     """What exp needs to know of a type.
 
-    ln2_high + ln2_low: ln 2 (Cody and Waite 1980). With fma, high needs no zero bits at its end.
+    ln2: in two parts (Cody and Waite 1980). With fma, the first needs no zero bits at its end.
+    ln2_short: the same without; n times the first part is exact.
     exp, expm1: P in exp(r) = 1 + r + r^2 P(r), |r| <= ln(2)/2; for expm1, relative to expm1(r).
     overflow, underflow: the smallest x whose exp overflows, and the smallest whose exp is normal.
     expm1_limit: below this, expm1 rounds to -1.
     """
 
-    ln2_high: float
-    ln2_low: float
+    ln2: tuple[float, float]
+    ln2_short: tuple[float, float]
     exp: tuple[float, ...]
     expm1: tuple[float, ...]
     overflow: float
@@ -38,8 +39,8 @@ class Constants:
 
 
 _SINGLE = Constants(
-    ln2_high=0.693147182464599609375,
-    ln2_low=-1.904654290582768e-9,
+    ln2=(0.693147182464599609375, -1.904654290582768e-9),
+    ln2_short=(0.693145751953125, 1.42860682030941723e-6),
     exp=EXP,
     expm1=EXPM1,
     overflow=88.7228469848632812,
@@ -47,8 +48,8 @@ _SINGLE = Constants(
     expm1_limit=-18.0,
 )
 _DOUBLE = Constants(
-    ln2_high=0.6931471805599453,
-    ln2_low=2.3190468138462996e-17,
+    ln2=(0.6931471805599453, 2.3190468138462996e-17),
+    ln2_short=(6.93147180369123816490e-01, 1.90821492927058770002e-10),
     exp=EXP_DOUBLE,
     expm1=EXPM1_DOUBLE,
     overflow=709.7827128933841,
@@ -78,8 +79,9 @@ def _reduce(lanes: Lanes, x: ir.Value, factor: float, bias: int) -> Reduced:
     magic = lanes.const(lanes.format.round_to_integer + bias)
     shifted = lanes.fma(x, lanes.const(factor * _LOG2_E), magic)
     n = lanes.sub(shifted, magic)
-    r = lanes.fma(n, lanes.const(-known.ln2_high / factor), x)
-    r = lanes.fma(n, lanes.const(-known.ln2_low / factor), r)
+    high, low = known.ln2 if lanes.machine.fused else known.ln2_short
+    r = lanes.fma(n, lanes.const(-high / factor), x)
+    r = lanes.fma(n, lanes.const(-low / factor), r)
     return Reduced(shifted, r)
 
 
@@ -91,7 +93,15 @@ def _scaled(coefficients: tuple[float, ...], factor: float) -> tuple[float, ...]
 def exp_unchecked(lanes: Lanes, x: ir.Value, factor: float = 1.0) -> ir.Value:
     """exp(factor * x) where that is a normal number; no meaning elsewhere, for NaN included."""
     reduced = _reduce(lanes, x, factor, 0)
-    value = lanes.horner(reduced.r, _scaled((1.0, 1.0, *constants(lanes).exp), factor))
+    r = reduced.r
+    coefficients = _scaled((1.0, 1.0, *constants(lanes).exp), factor)
+    if lanes.machine.fused:
+        value = lanes.horner(r, coefficients)
+    else:
+        # Each product is rounded, too, so the last is kept small: r itself is exact.
+        first = r if factor == 1.0 else lanes.mul(r, lanes.const(factor))
+        tail = lanes.fma(lanes.mul(r, r), lanes.horner(r, coefficients[2:]), first)
+        value = lanes.add(tail, lanes.const(1.0))
     # n goes to the exponent by integer addition: 2^n by itself overflows before the result does.
     exponent = lanes.to_exponent(reduced.shifted)
     return lanes.from_bits(lanes.add_int(lanes.bits(value), exponent))

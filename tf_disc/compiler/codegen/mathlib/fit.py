@@ -401,6 +401,82 @@ FITS: dict[str, Fit] = {
 }
 
 
+@dataclass(frozen=True)
+class Pieces:
+    """Approximates an odd function on [0, edges[-1]] by a polynomial an interval, relatively.
+
+    Each polynomial is one of x - centre. The first interval's centre is 0. The others' is the float
+    near the middle where the function comes nearest to a float, so that the constant term, which
+    decides the result, has no error of its own (Gal 1986, "Computing elementary functions: a new
+    approach for achieving high accuracy and good performance").
+    own: this multiple of x - centre is left to the code to add, so that near 0, where the result is
+    about x, the rounding of the slope hardly counts.
+    """
+
+    function: Function
+    edges: tuple[float, ...]
+    degree: int
+    own: float = 0.0
+
+    def centre(self, low: float, high: float) -> float:
+        """Of the interval [low, high]: multiples of 2^-20, from the middle outward."""
+        if low == 0.0:
+            return 0.0
+        middle = round((low + high) * 2**19)
+        reach = max(64, round((high - low) * 2**15))
+        candidates = [(middle + k) / 2**20 for k in range(-reach, reach + 1)]
+
+        def distance(c: float) -> Real:
+            exact = self.function(mp.mpf(c))
+            return abs(exact - rounded(exact, 24)) / exact
+
+        with mp.workdps(25):
+            return min(candidates, key=distance)
+
+    def fit(self, low: float, high: float) -> tuple[float, Fit]:
+        """The centre, and what is fitted from there."""
+        c = mp.mpf(self.centre(low, high))
+        if c == 0:
+            return 0.0, Fit(
+                lambda t: self.function(t) - self.own * t,
+                mp.mpf(0),
+                mp.mpf(high),
+                self.degree,
+                lambda t: 1 / self.function(t),
+                fixed=(0.0,),
+                points=160,
+            )
+        return float(c), Fit(
+            lambda t: self.function(c + t) - self.own * t,
+            mp.mpf(low) - c,
+            mp.mpf(high) - c,
+            self.degree,
+            lambda t: 1 / self.function(c + t),
+            points=160,
+        )
+
+    def rows(self) -> tuple[list[tuple[float, ...]], float]:
+        """The centres, then the coefficients from the constant upward, one number an interval in
+        each row; and the largest error."""
+        columns, worst = [], 0.0
+        for low, high in zip(self.edges, self.edges[1:]):
+            centre, fit = self.fit(low, high)
+            found = coefficients(fit)
+            worst = max(worst, error_of(fit, found))
+            columns.append((centre, *found))
+        return list(zip(*columns)), worst
+
+
+PIECES: dict[str, Pieces] = {
+    # erf by quarters, to where it rounds to 1.
+    "erf_pieces": Pieces(mp.erf, tuple(k / 4 for k in range(17)), 6, own=1.0),
+    # tanh by quarters of octaves of x + 3/4, to where it rounds to 1.
+    "tanh_pieces": Pieces(
+        mp.tanh, tuple(2.0 ** (k // 4) * (1 + k % 4 / 4) - 0.75 for k in range(-2, 14)), 6
+    ),
+}
+
+
 def main() -> None:
     lines = [
         '"""Coefficients of the approximations, made by fit.py: change that and run it."""',
@@ -412,6 +488,13 @@ def main() -> None:
         errors[name] = round(math.log2(error_of(fit, numbers)), 2)
         lines.append(f"{name.upper()} = (")
         lines += [f"    {number!r}," for number in numbers]
+        lines += [")", ""]
+    for name, pieces in PIECES.items():
+        rows, worst = pieces.rows()
+        errors[name] = round(math.log2(worst), 2)
+        lines.append(f"{name.upper()} = (")
+        for row in rows:
+            lines += ["    (", *(f"        {number!r}," for number in row), "    ),"]
         lines += [")", ""]
     lines.append(
         "# The largest error of each, weighted as its entry in fit.py says: its logarithm, base 2."

@@ -6,9 +6,11 @@ import math
 
 from llvmlite import ir
 
+from tf_disc.compiler.codegen.mathlib.coefficients import TANH_PIECES
 from tf_disc.compiler.codegen.mathlib.exponential import scaled_expm1
 from tf_disc.compiler.codegen.mathlib.lanes import Lanes
 from tf_disc.compiler.codegen.mathlib.logarithm import log1p_unchecked
+from tf_disc.compiler.codegen.mathlib.pieces import on_whole_vectors, piecewise
 from tf_disc.compiler.codegen.mathlib.record import MathFunction
 
 # From here on tanh rounds to 1.
@@ -20,15 +22,27 @@ _FINITE_LIMIT_DOUBLE = 710.6
 # From here on asinh(x) and acosh(x) are log(2 x) to within the last place.
 _BIG = 2.0**13
 _BIG_DOUBLE = 2.0**28
+# The intervals begin at 3/4, of which exponent and two bits of the mantissa are 506, or 10 modulo 16.
+_TANH_TABLES = tuple((*row[6:], 0.0, *row[:6]) for row in TANH_PIECES)
 
 
 def tanh(lanes: Lanes, x: ir.Value) -> ir.Value:
+    if lanes.machine.permutes and not lanes.is_double:
+        return on_whole_vectors(lanes, _tanh_by_pieces, x)
     # tanh(x) = -h / (1 + h) with h = expm1(-2 x) / 2, for x >= 0; the sign is set at the end.
     limit = _TANH_LIMIT_DOUBLE if lanes.is_double else _TANH_LIMIT
     held = lanes.at_most(lanes.abs(x), limit)
     falling = scaled_expm1(lanes, held, -2.0)
     quotient = lanes.div(falling, lanes.add(falling, lanes.const(1.0)))
     return lanes.copysign(quotient, x)
+
+
+def _tanh_by_pieces(lanes: Lanes, x: ir.Value) -> ir.Value:
+    # Not just where it rounds to 1, so that the polynomial's own error cannot take it back.
+    held = lanes.at_most(lanes.abs(x), 9.2)
+    # Exponent and two bits of the mantissa.
+    index = lanes.shift_right(lanes.bits(lanes.add(held, lanes.const(0.75))), 21)
+    return lanes.copysign(piecewise(lanes, index, held, _TANH_TABLES, own=False), x)
 
 
 def _quarter(lanes: Lanes, x: ir.Value) -> tuple[ir.Value, ir.Value]:

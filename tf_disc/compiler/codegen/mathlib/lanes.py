@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 from llvmlite import ir
 
+from tf_disc.compiler.codegen.machine import machine_of
+
 
 class SplatConstant(ir.Constant):
     """One scalar in every lane, in LLVM's short form; llvmlite's own constant prints each lane."""
@@ -75,6 +77,7 @@ class Lanes:
 
     def __init__(self, builder: ir.IRBuilder, kind: ir.Type) -> None:
         self.builder = builder
+        self.machine = machine_of(builder)
         self.kind = kind
         self.width = kind.count if isinstance(kind, ir.VectorType) else 1
         self.element = kind.element if isinstance(kind, ir.VectorType) else kind
@@ -116,6 +119,31 @@ class Lanes:
             )
         return self.builder.call(callee, args)
 
+    # AVX-512, for vectors of its 16 floats.
+
+    def _declared(self, name: str, type_: ir.FunctionType) -> ir.Function:
+        found = self.builder.module.globals.get(name)
+        return found if found is not None else ir.Function(self.builder.module, type_, name)
+
+    def lookup(self, table: Sequence[float], index: ir.Value) -> ir.Value:
+        """table[index % 16], of 16 numbers, which are held in a register (vpermps)."""
+        function = self._declared(
+            "llvm.x86.avx512.permvar.sf.512", ir.FunctionType(self.kind, [self.kind, self.int_kind])
+        )
+        numbers = [ir.Constant(self.element, number) for number in table]
+        return self.builder.call(function, [ir.Constant(self.kind, numbers), index])
+
+    def scaled(self, a: ir.Value, power: ir.Value) -> ir.Value:
+        """a times 2 to the floor of `power`, rounded once (vscalefps)."""
+        mask, rounding = ir.Constant(ir.IntType(16), -1), ir.Constant(ir.IntType(32), 4)
+        function = self._declared(
+            "llvm.x86.avx512.mask.scalef.ps.512",
+            ir.FunctionType(
+                self.kind, [self.kind, self.kind, self.kind, mask.type, rounding.type]
+            ),
+        )
+        return self.builder.call(function, [a, power, a, mask, rounding])
+
     # As many lanes of double.
 
     def doubles(self) -> Lanes:
@@ -150,8 +178,39 @@ class Lanes:
         return self.builder.fneg(a)
 
     def fma(self, a: ir.Value, b: ir.Value, c: ir.Value) -> ir.Value:
-        """a * b + c rounded once; a hardware instruction on every target (x86-64-v3 and up)."""
-        return self._call("llvm.fma", a, b, c)
+        """a * b + c, rounded once where the machine has an instruction for it; the C library's
+        function, which LLVM would call elsewhere, is out of reach."""
+        if self.machine.fused:
+            return self._call("llvm.fma", a, b, c)
+        return self.add(self.mul(a, b), c)
+
+    def exact_fma(self, a: ir.Value, b: ir.Value, c: ir.Value) -> ir.Value:
+        """a * b + c as if rounded once, on every machine: what it gives is exact if there is a number
+        for it. In double without the instruction |a|, |b| and |a * b| are below 2^996, and an error
+        of the product below 2^-1022 is lost.
+        """
+        if self.machine.fused:
+            return self.fma(a, b, c)
+        if not self.is_double:
+            wide = self.doubles()
+            product = wide.mul(self.extend(a), self.extend(b))  # exact
+            return self.truncate(wide.add(product, self.extend(c)))
+        product = self.mul(a, b)
+        # What the product lost (Dekker 1971), and the sum (Knuth 1997, 4.2.2 B).
+        (a_high, a_low), (b_high, b_low) = self._halves(a), self._halves(b)
+        lost = self.sub(self.mul(a_high, b_high), product)
+        lost = self.add(self.add(lost, self.mul(a_high, b_low)), self.mul(a_low, b_high))
+        lost = self.add(lost, self.mul(a_low, b_low))
+        total = self.add(product, c)
+        taken = self.sub(total, product)
+        rest = self.add(self.sub(product, self.sub(total, taken)), self.sub(c, taken))
+        return self.add(total, self.add(rest, lost))
+
+    def _halves(self, a: ir.Value) -> tuple[ir.Value, ir.Value]:
+        """a double as the sum of two of 26 bits each."""
+        rounded = self.add_int(self.bits(a), self.const_int(1 << 26))
+        high = self.from_bits(self.and_int(rounded, -(1 << 27)))
+        return high, self.sub(a, high)
 
     def abs(self, a: ir.Value) -> ir.Value:
         return self._call("llvm.fabs", a)
@@ -228,6 +287,9 @@ class Lanes:
 
     def equal_int(self, a: ir.Value, number: int) -> ir.Value:
         return self.builder.icmp_signed("==", a, self.const_int(number))
+
+    def shift_right(self, a: ir.Value, count: int) -> ir.Value:
+        return self.builder.lshr(a, self.const_int(count))
 
     def not_below_unsigned(self, a: ir.Value, number: int) -> ir.Value:
         return self.builder.icmp_unsigned(">=", a, self.const_int(number))

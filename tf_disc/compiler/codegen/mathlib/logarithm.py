@@ -11,8 +11,9 @@ from tf_disc.compiler.codegen.mathlib.record import MathFunction
 
 _LN2_HIGH = 0.693145751953125
 _LN2_LOW = 1.42860682030941723e-6
-_LN2_HIGH_DOUBLE = 0.6931471805599453
-_LN2_LOW_DOUBLE = 2.3190468138462996e-17
+# n times the high part is exact: it has 32 bits.
+_LN2_HIGH_DOUBLE = 6.93147180369123816490e-01
+_LN2_LOW_DOUBLE = 1.90821492927058770002e-10
 
 
 def exponent_of(lanes: Lanes, x: ir.Value) -> ir.Value:

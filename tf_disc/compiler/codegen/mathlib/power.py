@@ -37,7 +37,7 @@ def _power_single(lanes: Lanes, x: ir.Value, y: ir.Value) -> ir.Value:
     magic = doubles.const(DOUBLE.round_to_integer)
     rounded = doubles.add(held, magic)
     fraction = lanes.truncate(doubles.sub(held, doubles.sub(rounded, magic)))
-    value = lanes.horner(fraction, (1.0, *EXP2))
+    value = lanes.exact_fma(fraction, lanes.horner(fraction, EXP2), lanes.const(1.0))
     power = lanes.shift_left(lanes.low_bits(rounded), lanes.format.mantissa)
     return lanes.from_bits(lanes.add_int(lanes.bits(value), power))
 
@@ -47,7 +47,7 @@ def _times(
 ) -> tuple[ir.Value, ir.Value]:
     """The product of two sums of two, without that of the low parts (Dekker 1971, with fma)."""
     high = lanes.mul(a[0], b[0])
-    low = lanes.fma(a[0], b[0], lanes.neg(high))
+    low = lanes.exact_fma(a[0], b[0], lanes.neg(high))
     low = lanes.fma(a[0], b[1], low)
     return high, lanes.fma(a[1], b[0], low)
 
@@ -73,7 +73,7 @@ def _log2_in_two(lanes: Lanes, x: ir.Value) -> tuple[ir.Value, ir.Value]:
     below_rest = lanes.sub(f, lanes.sub(below, two))
     inverse = lanes.div(lanes.const(1.0), below)
     s = lanes.mul(f, inverse)
-    rest = lanes.fma(lanes.neg(s), below, f)
+    rest = lanes.exact_fma(lanes.neg(s), below, f)
     rest = lanes.fma(lanes.neg(s), below_rest, rest)
     s_in_two = (s, lanes.mul(rest, inverse))
     square = _times(lanes, s_in_two, s_in_two)
