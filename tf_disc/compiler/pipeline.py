@@ -166,7 +166,9 @@ def _emit_module(
         # Equal groups, such as the layers of an encoder, share one function.
         code = print_block(kernel.body, sources=False)
         if code not in functions:
-            functions[code] = TaskEmitter(module, f"task_{len(functions)}", machine.lanes).emit(kernel.body)
+            functions[code] = TaskEmitter(module, f"task_{len(functions)}", machine.lanes).emit(
+                kernel.body
+            )
         launches.append(Launch(kernel, functions[code], len(tasks)))
         tasks.append(kernel.name)
     program = HostProgram(module, graph, memory, launches, gemms, constants)

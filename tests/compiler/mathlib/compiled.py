@@ -31,9 +31,7 @@ class Kernel:
         self.dtype = DTYPES[dtype]
         self.lanes = lanes
         self.arity = mathlib.FUNCTIONS[name].arity
-        self._machine = llvm.Target.from_default_triple().create_target_machine(
-            cpu=target, opt=3
-        )
+        self._machine = llvm.Target.from_default_triple().create_target_machine(cpu=target, opt=3)
         self.text = _loop(name, SCALARS[dtype], lanes, self.arity, MACHINES[target])
         module = llvm.parse_assembly(self.text)
         module.triple = llvm.get_default_triple()
@@ -97,10 +95,7 @@ def _loop(name: str, scalar: ir.Type, lanes: int, arity: int, machine: Machine) 
 
 #: Each target with the widths that must give the same bits as its own; tails and scalars use them.
 WIDTHS = [
-    (target, lanes)
-    for target in TARGETS
-    for lanes in (1, 4, 8)
-    if lanes < MACHINES[target].lanes
+    (target, lanes) for target in TARGETS for lanes in (1, 4, 8) if lanes < MACHINES[target].lanes
 ]
 
 

@@ -30,7 +30,9 @@ def assert_close(name: str, *operands: np.ndarray) -> None:
         result = kernel(name, "f32", target=target)(*operands)
         bad = wrong(result, exact, mathlib.FUNCTIONS[name].max_ulp["f32"])
         shown = [(*[o[i] for o in operands], result[i], exact[i]) for i in np.flatnonzero(bad)[:5]]
-        assert not bad.any(), f"{name} {target}: {bad.sum()} wrong; operands, result, exact: {shown}"
+        assert not bad.any(), (
+            f"{name} {target}: {bad.sum()} wrong; operands, result, exact: {shown}"
+        )
 
 
 @pytest.mark.parametrize("name", SINGLE)

@@ -51,7 +51,9 @@ def assert_close(name: str, exact: np.ndarray, *operands: np.ndarray) -> None:
         result = kernel(name, "f64", target=target)(*operands)
         bad = wrong(result, exact, mathlib.FUNCTIONS[name].max_ulp["f64"])
         shown = [(*[o[i] for o in operands], result[i], exact[i]) for i in np.flatnonzero(bad)[:5]]
-        assert not bad.any(), f"{name} {target}: {bad.sum()} wrong; operands, result, exact: {shown}"
+        assert not bad.any(), (
+            f"{name} {target}: {bad.sum()} wrong; operands, result, exact: {shown}"
+        )
 
 
 def exact_unary(name: str, x: np.ndarray) -> np.ndarray:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from llvmlite import ir
 
-from tf_disc.compiler.errors import UnsupportedError
+from tf_disc.compiler.errors import InternalError, UnsupportedError
 
 
 @dataclass(frozen=True)
@@ -46,12 +46,14 @@ def machine_for(target: str) -> Machine:
     """Raises UnsupportedError for a CPU below SSE4.2."""
     if target not in MACHINES:
         raise UnsupportedError(
-            f'no code is generated for CPU "{target}" (x86-64-v2, with SSE4.2, is the least); everything stays with TensorFlow'
+            f'no code is generated for CPU "{target}" (x86-64-v2 is the least); everything stays with TensorFlow'
         )
     return MACHINES[target]
 
 
 def machine_of(builder: ir.IRBuilder) -> Machine:
     """The machine that the builder's module is for."""
-    machine: Machine = builder.module.machine
-    return machine
+    module = builder.module
+    if not isinstance(module, MachineModule):
+        raise InternalError("a module for no machine")
+    return module.machine

@@ -138,9 +138,7 @@ class Lanes:
         mask, rounding = ir.Constant(ir.IntType(16), -1), ir.Constant(ir.IntType(32), 4)
         function = self._declared(
             "llvm.x86.avx512.mask.scalef.ps.512",
-            ir.FunctionType(
-                self.kind, [self.kind, self.kind, self.kind, mask.type, rounding.type]
-            ),
+            ir.FunctionType(self.kind, [self.kind, self.kind, self.kind, mask.type, rounding.type]),
         )
         return self.builder.call(function, [a, power, a, mask, rounding])
 
