@@ -184,7 +184,7 @@ def run(
         for name in scenario:
             rows += measures[name]()
             # After each, so that a later one that fails takes nothing along.
-            results = Results(_about(session, now), session.roofline, rows)
+            results = Results(_about(session, now), session.roofline, rows, session.failures)
             paths = results.write(folder)
     if draw is not None:
         paths += draw(results, folder)
@@ -194,6 +194,8 @@ def run(
     wrong = sorted({row["peer"] for row in rows if row.get("correct") is False})
     if wrong:
         click.echo(f"WRONG RESULTS of {', '.join(wrong)}: see the page", err=True)
+    if session.failures:
+        click.echo(f"{len(session.failures)} could not be measured: see the page", err=True)
 
 
 def measure_roofline(seconds: float) -> Roofline:

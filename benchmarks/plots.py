@@ -36,7 +36,7 @@ def _ratios(rows: Sequence[Row], file: Path) -> Path:
     height = 0.8 / max(1, len(peers))
     figure, axes = _axes(9, 1.5 + 0.18 * len(found) * (len(peers) + 1))
     for number, peer in enumerate(peers):
-        values = [by[peer]["ratio_to"]["tf"] for by in found.values()]
+        values = [by[peer]["ratio_to"]["tf"] if peer in by else 0.0 for by in found.values()]
         places = [place + height * number for place in range(len(found))]
         axes.barh(places, values, height, label=peer)
     axes.axvline(1.0, color="black", linewidth=0.8)

@@ -17,15 +17,21 @@ Table = tuple[list[str], list[list[str]]]
 
 @dataclass(frozen=True)
 class Results:
-    """A run: about the machine and the command, its roofline, its rows."""
+    """A run: about the machine and the command, its roofline, its rows, and who could not run what."""
 
     about: dict[str, Any]
     roofline: Roofline
     rows: list[Row]
+    failures: list[Row]
 
     def write(self, folder: Path) -> list[Path]:
         """Writes results.json and results.md into a folder that is there. Returns their paths."""
-        data = {"about": self.about, "roofline": asdict(self.roofline), "rows": self.rows}
+        data = {
+            "about": self.about,
+            "roofline": asdict(self.roofline),
+            "rows": self.rows,
+            "failures": self.failures,
+        }
         paths = [folder / "results.json", folder / "results.md"]
         paths[0].write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
         paths[1].write_text(self.markdown(), encoding="utf-8")
@@ -35,7 +41,7 @@ class Results:
     def read(cls, file: Path) -> Results:
         """What `write` wrote as JSON."""
         data = json.loads(file.read_text(encoding="utf-8"))
-        return cls(data["about"], Roofline(**data["roofline"]), data["rows"])
+        return cls(data["about"], Roofline(**data["roofline"]), data["rows"], data["failures"])
 
     def markdown(self) -> str:
         """The page: about, roofline, a section a scenario."""
@@ -53,6 +59,12 @@ class Results:
             parts += [
                 f"- {r['peer']}, {r['scenario']} {r['model']} {r['shape']}: {r['wrong']}"
                 for r in wrong
+            ]
+        if self.failures:
+            parts += ["", "## Could not be measured", ""]
+            parts += [
+                f"- {f['peer']}, {f['scenario']} {f['model']}: {f['error'].strip().splitlines()[-1]}"
+                for f in self.failures
             ]
         return "\n".join(parts) + "\n"
 
@@ -112,14 +124,20 @@ def _latency_table(rows: Sequence[Row]) -> Table:
     for (model, shape), found in cases(rows).items():
         line = [f"{model} {shape}"]
         for peer in peers:
+            if peer not in found:
+                line.append("-")
+                continue
             r = found[peer]
             text = f"{_ms(r['median_ms'])} ({_ms(r['q1_ms'])}-{_ms(r['q3_ms'])})"
             line.append(text if r["correct"] else f"WRONG {text}")
-        line.append(" / ".join(_ms(found[peer]["empty_ms"]) for peer in peers))
+        line.append(" / ".join(_ms(found[p]["empty_ms"]) if p in found else "-" for p in peers))
         for disc in own:
+            if disc not in found:
+                line += ["-"] * (len(others) + 2)
+                continue
             r = found[disc]
             for peer in others:
-                ratio, after = r["ratio_to"][peer], r["net_ratio_to"][peer]
+                ratio, after = r["ratio_to"].get(peer), r["net_ratio_to"].get(peer)
                 line.append(f"{_number(ratio)} ({_number(after)})")
             line.append(f"{_number(r['roofline_share'], '.0%')} {_bound(r)}")
             share = r.get("kernel_share")
@@ -176,7 +194,11 @@ def _throughput_table(rows: Sequence[Row]) -> Table:
     for r in rows:
         found.setdefault((r["model"], r["shape"], r["clients"]), {})[r["peer"]] = r
     body = [
-        [f"{model} {shape}", str(clients), *(f"{by[peer]['calls_a_second']:.0f}" for peer in peers)]
+        [
+            f"{model} {shape}",
+            str(clients),
+            *(f"{by[p]['calls_a_second']:.0f}" if p in by else "-" for p in peers),
+        ]
         for (model, shape, clients), by in found.items()
     ]
     return ["model, shape", "clients", *(f"{peer} calls/s" for peer in peers)], body

@@ -10,7 +10,7 @@ from typing import Any
 
 from benchmarks.artifacts import Artifacts
 from benchmarks.comparison import Arrays, Comparison, compare
-from benchmarks.peer_process import PeerProcess, processes
+from benchmarks.peer_process import PeerError, PeerProcess, processes
 from benchmarks.peers import Peer
 from benchmarks.roofline import Roofline
 from benchmarks.statistics import Summary, net, ratio
@@ -34,20 +34,47 @@ class Session:
     disc_options: Mapping[str, str] = field(default_factory=dict)
     say: Callable[[str], None] = print
     versions: dict[str, str] = field(default_factory=dict)
+    failures: list[Row] = field(default_factory=list)
+
+    def able(
+        self,
+        scenario: str,
+        model: str,
+        started: Sequence[PeerProcess],
+        action: Callable[[PeerProcess], Any],
+    ) -> list[PeerProcess]:
+        """Those for whom an action works. The failure of another is recorded, and shown in the page.
+
+        Raises PeerError if TensorFlow itself fails: nothing can be compared then.
+        """
+        result = []
+        for process in started:
+            try:
+                action(process)
+            except PeerError as error:
+                if process.peer.name == "tf":
+                    raise
+                self.say(f"{process.peer.name} cannot run {model}")
+                failure = {"scenario": scenario, "model": model, "peer": process.peer.name}
+                self.failures.append({**failure, "error": str(error)})
+            else:
+                result.append(process)
+        return result
 
     @contextmanager
     def started(
-        self, model: str, peers: Sequence[Peer] | None = None, **disc_options: str
+        self, scenario: str, model: str, peers: Sequence[Peer] | None = None
     ) -> Iterator[list[PeerProcess]]:
-        """A fresh process a peer, the model loaded in each."""
+        """A fresh process a peer, the model loaded in each; without those that cannot load it."""
+
+        def load(process: PeerProcess) -> None:
+            kind = process.peer.reads
+            process.load(kind, str(self.artifacts.path(model, kind)))
+            self.versions[process.peer.name] = process.version
+
         chosen = self.peers if peers is None else peers
-        options = {**self.disc_options, **disc_options}
-        with processes(chosen, self.envs, options) as started:
-            for process in started:
-                kind = process.peer.reads
-                process.load(kind, str(self.artifacts.path(model, kind)))
-                self.versions[process.peer.name] = process.version
-            yield started
+        with processes(chosen, self.envs, self.disc_options) as started:
+            yield self.able(scenario, model, started, load)
 
 
 def row(scenario: str, model: str, shape: str, peer: Peer, **values: Any) -> Row:

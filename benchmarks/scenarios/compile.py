@@ -23,26 +23,34 @@ def measure(session: Session, models: Sequence[str]) -> list[Row]:
             with tempfile.TemporaryDirectory() as folder:
                 for state in ("cold", "warm"):
                     session.say(f"compile: {model}, {peer.name}, {state}")
-                    rows.append(_measure_start(session, model, peer, folder, state))
+                    rows += _measure_start(session, model, peer, folder, state)
     return rows
 
 
-def _measure_start(session: Session, model: str, peer: Peer, folder: str, state: str) -> Row:
+def _measure_start(session: Session, model: str, peer: Peer, folder: str, state: str) -> list[Row]:
     disc = peer.options.get("way") == "tf_disc"
     options = {**session.disc_options, "mode": "sync", "cache_dir": folder} if disc else {}
-    workload = WORKLOADS[model]
-    path = str(session.artifacts.path(model, peer.reads))
+    rows: list[Row] = []
     with PeerProcess(peer, session.envs, options) as process:
         session.versions[peer.name] = process.version
-        load = process.load(peer.reads, path)
-        firsts = []
-        for dims in workload.dims:
-            label = workload.label(dims)
-            process.prepare(label, workload.inputs(dims))
-            firsts.append(process.time(label, least=1, most=1, warm=0)[0])
-        steady = process.time(workload.label(workload.dims[0]), seconds=0.2, least=5)
-        totals = process.totals()
-        signatures = [s for c in process.report().get("clusters", []) for s in c["signatures"]]
+        session.able(
+            "compile", model, [process], lambda p: rows.append(_start(session, model, p, state))
+        )
+    return rows
+
+
+def _start(session: Session, model: str, process: PeerProcess, state: str) -> Row:
+    workload = WORKLOADS[model]
+    peer = process.peer
+    load = process.load(peer.reads, str(session.artifacts.path(model, peer.reads)))
+    firsts = []
+    for dims in workload.dims:
+        label = workload.label(dims)
+        process.prepare(label, workload.inputs(dims))
+        firsts.append(process.time(label, least=1, most=1, warm=0)[0])
+    steady = process.time(workload.label(workload.dims[0]), seconds=0.2, least=5)
+    totals = process.totals()
+    signatures = [s for c in process.report().get("clusters", []) for s in c["signatures"]]
     return row(
         "compile",
         model,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from benchmarks.comparison import Arrays
+from benchmarks.peer_process import PeerProcess
 from benchmarks.session import (
     EMPTY,
     Row,
@@ -32,17 +34,26 @@ def _measure_model(session: Session, model: str, all_dims: Sequence[Dims]) -> li
     workload = WORKLOADS[model]
     rows: list[Row] = []
     session.say(f"latency: {model}, loading")
-    with session.started(model) as started:
-        for process in started:
+    with session.started("latency", model) as loaded:
+        for process in loaded:
             process.prepare_empty(EMPTY)
         for dims in all_dims:
             label = workload.label(dims)
             session.say(f"latency: {model} {label}")
             inputs = workload.inputs(dims)
-            firsts = {}
-            for process in started:
+            firsts: dict[str, float] = {}
+
+            def begin(
+                process: PeerProcess,
+                label: str = label,
+                inputs: Arrays = inputs,
+                firsts: dict[str, float] = firsts,
+            ) -> None:
                 process.prepare(label, inputs)
                 firsts[process.peer.name] = warm_up(process, label)
+
+            started = session.able("latency", f"{model} {label}", loaded, begin)
+            peers = [process.peer for process in started]
             compared, output_bytes = compare_all(started, label)
             before = {p.peer.name: p.totals() for p in started}
             times = interleaved(session, started, [label, EMPTY])
@@ -52,9 +63,9 @@ def _measure_model(session: Session, model: str, all_dims: Sequence[Dims]) -> li
                 "latency",
                 model,
                 label,
-                session.peers,
-                {p.name: times[p.name, label] for p in session.peers},
-                {p.name: times[p.name, EMPTY] for p in session.peers},
+                peers,
+                {p.name: times[p.name, label] for p in peers},
+                {p.name: times[p.name, EMPTY] for p in peers},
                 session.artifacts.flops(model, dims),
                 sum(array.nbytes for array in inputs.values()) + output_bytes,
                 compared,

@@ -42,10 +42,13 @@ def _measure_model(session: Session, model: str, count: int, compiling_count: in
     fixed = "fixed"
     fixed_dims = tuple((most + 1) // 2 for most in workload.arrivals)
     session.say(f"stream: {model}, loading")
-    with session.started(model) as started:
-        for process in started:
+    with session.started("stream", model) as loaded:
+
+        def begin(process: PeerProcess) -> None:
             process.prepare(fixed, workload.inputs(fixed_dims))
             warm_up(process, fixed)
+
+        started = session.able("stream", model, loaded, begin)
         before = {p.peer.name: p.totals() for p in started}
         firsts: dict[str, list[float]] = {p.peer.name: [] for p in started}
         steady: dict[str, list[float]] = {p.peer.name: [] for p in started}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from benchmarks.comparison import Arrays
+from benchmarks.peer_process import PeerProcess
 from benchmarks.session import Row, Session, row, warm_up
 from benchmarks.statistics import Summary
 from benchmarks.workloads import WORKLOADS
@@ -18,12 +20,18 @@ def measure(session: Session, models: Sequence[str], seconds: float) -> list[Row
         workload = WORKLOADS[model]
         label = workload.label(workload.dims[0])
         session.say(f"throughput: {model}, loading")
-        with session.started(model) as started:
+        with session.started("throughput", model) as loaded:
             slots = [f"client {number}" for number in range(max(CLIENTS))]
-            for process in started:
+            inputs = workload.inputs(workload.dims[0])
+
+            def begin(
+                process: PeerProcess, slots: Sequence[str] = slots, inputs: Arrays = inputs
+            ) -> None:
                 for number, slot in enumerate(slots):
-                    process.prepare(slot, workload.inputs(workload.dims[0]), client=number)
+                    process.prepare(slot, inputs, client=number)
                 warm_up(process, slots[0])
+
+            started = session.able("throughput", model, loaded, begin)
             rates: dict[tuple[str, int], list[float]] = {}
             for number in range(session.rounds):
                 for clients in CLIENTS:
@@ -31,7 +39,7 @@ def measure(session: Session, models: Sequence[str], seconds: float) -> list[Row
                         session.say(f"throughput: {model} {label}, round {number + 1}")
                         rate = process.together(slots[:clients], seconds)
                         rates.setdefault((process.peer.name, clients), []).append(rate)
-        for peer in session.peers:
+        for peer in (process.peer for process in started):
             for clients in CLIENTS:
                 found = Summary.of(rates[peer.name, clients])
                 rows.append(

@@ -111,7 +111,7 @@ def test_a_peer_that_is_wrong_is_flagged(whole: tuple[Path, Results]) -> None:
     for row in rows:
         if row["scenario"] == "latency" and row["peer"] == "tf_disc":
             row.update(correct=False, wrong="y: 3 integers differ")
-    page = Results(results.about, results.roofline, rows).markdown()
+    page = Results(results.about, results.roofline, rows, results.failures).markdown()
     assert "WRONG" in page
     assert "- tf_disc, latency memory 1x16x512: y: 3 integers differ" in page
 
