@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from tf_disc.compiler.codegen.coordinates import Coordinate
 from tf_disc.compiler.codegen.evaluation import COMBINE
-from tf_disc.compiler.codegen.kernel import Kernel, KernelBuilder
+from tf_disc.compiler.codegen.kernel import LANE_OPS_PER_NS, Kernel, KernelBuilder
 from tf_disc.compiler.ir.dims import Dim, as_dim, product
 from tf_disc.compiler.ir.functions import FUNCTIONS
 from tf_disc.compiler.ir.graph import Op, Value
@@ -115,7 +115,7 @@ def strip_kernel(k: KernelBuilder, reductions: list[Op]) -> Kernel:
         k.b.close("for", [first, last], [], step=count)
     columns(finish)
     k.b.close("for", [begin, end], [], step=1)
-    cost = Dim.call("min", inner, width) * (depth * step + 8) // 24 + 10
+    cost = Dim.call("min", inner, width) * (depth * step + 8) // LANE_OPS_PER_NS + 10
     return Kernel(k.group.name, k.b.body, k.arguments, outer * strips, as_dim(1), cost, k.scratch)
 
 
