@@ -199,12 +199,9 @@ class KernelBuilder(Evaluator):
                 if operand.op is not None and operand.op in self.inlined:
                     instructions += FUNCTIONS[operand.op.name].cost
         columns = as_dim(self._flat_item()) if self.group.flat else self.columns
-        cost = columns * instructions // LANE_OPS_PER_NS
-        if self._may_be_short():
-            # In lanes, an element is turned in some 0.7 ns, and a row joins nothing.
-            cost = cost + Dim.call("min", columns, row_ns)
-        else:
-            cost = cost + row_ns
+        # In lanes, an element is turned in some 0.7 ns, and a row joins nothing.
+        once = Dim.call("min", columns, row_ns) if self._may_be_short() else as_dim(row_ns)
+        cost = columns * instructions // LANE_OPS_PER_NS + once
         for op in self._column_reductions():
             (operand,) = op.operands
             step = 2 + sum(
