@@ -202,6 +202,17 @@ OPTIONS: tuple[Option, ...] = (
         minimum=0.001,
     ),
     Option(
+        "max_cpu",
+        "text",
+        "",
+        "TF_DISC_MAX_CPU",
+        "process",
+        True,
+        "Highest level of x86-64 that kernels are compiled for, for tests and comparisons; what is "
+        "compiled stays. oneDNN has a setting of its own (`ONEDNN_MAX_CPU_ISA`). Empty: the CPU's.",
+        choices=("", "x86-64-v2", "x86-64-v3", "x86-64-v4"),
+    ),
+    Option(
         "weight_cache_mb",
         "int",
         2048,

@@ -102,6 +102,7 @@ def _push(native: ModuleType) -> None:
         dump_dir=options["dump"],
         compile_timeout_s=options["compile_timeout_s"],
         weight_cache_mb=options["weight_cache_mb"],
+        max_cpu=options["max_cpu"],
         pool_mb=options["pool_mb"],
     )
     for option in OPTIONS:

@@ -16,7 +16,8 @@ void ConfigureLaunch(std::vector<std::string> worker_command,
                      std::string dump_dir, double compile_timeout_s,
                      int64_t weight_cache_mb, int64_t pool_mb,
                      double pool_trim_s, double worker_start_timeout_s,
-                     double worker_idle_s, int64_t cache_limit_bytes) {
+                     double worker_idle_s, int64_t cache_limit_bytes,
+                     std::string max_cpu) {
   LaunchSettings settings;
   settings.worker_command = std::move(worker_command);
   for (const auto& [name, value] : environment) {
@@ -33,20 +34,21 @@ void ConfigureLaunch(std::vector<std::string> worker_command,
   settings.worker_start_timeout_s = worker_start_timeout_s;
   settings.worker_idle_s = worker_idle_s;
   settings.cache_limit_bytes = cache_limit_bytes;
+  settings.max_cpu = std::move(max_cpu);
   ThrowIfError(Configure(settings));
 }
 
 }  // namespace
 
 void BindLaunch(py::module_& module) {
-  module.def("configure", &ConfigureLaunch, py::kw_only(),
-             py::arg("worker_command"), py::arg("worker_environment"),
-             py::arg("fingerprint"), py::arg("cache_dir"), py::arg("dump_dir"),
-             py::arg("compile_timeout_s"), py::arg("weight_cache_mb"),
-             py::arg("pool_mb") = int64_t{512}, py::arg("pool_trim_s") = 10.0,
-             py::arg("worker_start_timeout_s") = 60.0,
-             py::arg("worker_idle_s") = 30.0,
-             py::arg("cache_limit_bytes") = int64_t{1} << 30);
+  module.def(
+      "configure", &ConfigureLaunch, py::kw_only(), py::arg("worker_command"),
+      py::arg("worker_environment"), py::arg("fingerprint"),
+      py::arg("cache_dir"), py::arg("dump_dir"), py::arg("compile_timeout_s"),
+      py::arg("weight_cache_mb"), py::arg("pool_mb") = int64_t{512},
+      py::arg("pool_trim_s") = 10.0, py::arg("worker_start_timeout_s") = 60.0,
+      py::arg("worker_idle_s") = 30.0,
+      py::arg("cache_limit_bytes") = int64_t{1} << 30, py::arg("max_cpu") = "");
   module.def("launch_statistics", &LaunchStatisticsJson,
              "JSON text; docs/report.md has the fields.");
   module.def("reset_launch_statistics", &ResetLaunchStatistics);

@@ -358,7 +358,7 @@ absl::Status CompileService::Compile(const Job& job,
   }
   if (HostCpu().target.empty()) {
     return absl::FailedPreconditionError(
-        "this CPU has less than AVX2 (x86-64-v3)");
+        "this CPU has less than SSE4.2 (x86-64-v2)");
   }
   const Clock::time_point begin = Clock::now();
   absl::StatusOr<WorkerResponse> response =

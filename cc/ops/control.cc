@@ -12,6 +12,7 @@
 #include "cc/compile/speed_trial.h"
 #include "cc/ops/launch_statistics.h"
 #include "cc/runtime/block_pool.h"
+#include "cc/runtime/cpu_features.h"
 #include "cc/runtime/weight_cache.h"
 
 namespace tf_disc {
@@ -158,6 +159,8 @@ void WriteCluster(const ClusterStatistics& cluster,
 absl::Status Configure(const LaunchSettings& settings) {
   const absl::Status status = Check(settings);
   if (!status.ok()) return status;
+  const absl::Status limited = LimitHostCpu(settings.max_cpu);
+  if (!limited.ok()) return limited;
   CompileSettings compile;
   compile.worker.command = settings.worker_command;
   compile.worker.environment = Environment(settings.worker_environment);

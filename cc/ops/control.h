@@ -48,6 +48,8 @@ struct LaunchSettings {
   // Freed memory that no launch used for one to two times as long goes back to
   // the system.
   double pool_trim_s = 10;
+  // The highest CPU level that is used: "x86-64-v2" …, or "" for any.
+  std::string max_cpu;
 };
 
 // Takes effect for every compile that starts afterwards; what is compiled

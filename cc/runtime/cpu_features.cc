@@ -2,6 +2,8 @@
 
 #include <cpuid.h>
 
+#include <array>
+#include <atomic>
 #include <cstdint>
 
 #include "absl/strings/str_cat.h"
@@ -24,6 +26,9 @@ CpuFeatures Detect() {
   CpuFeatures cpu;
   uint32_t eax = 0, ebx = 0, ecx = 0, edx = 0;
   if (!__get_cpuid(1, &eax, &ebx, &ecx, &edx)) return cpu;
+  cpu.sse42 = Bit(ecx, 0) && Bit(ecx, 9) && Bit(ecx, 13) && Bit(ecx, 19) &&
+              Bit(ecx, 20) && Bit(ecx, 23);
+  if (cpu.sse42) cpu.target = "x86-64-v2";
   const bool fma = Bit(ecx, 12), movbe = Bit(ecx, 22), osxsave = Bit(ecx, 27);
   const bool avx = Bit(ecx, 28), f16c = Bit(ecx, 29);
   if (!osxsave) return cpu;
@@ -47,8 +52,8 @@ CpuFeatures Detect() {
     avx512bf16 = Bit(eax, 5);
   }
 
-  cpu.avx2 =
-      saves_avx && avx && avx2 && fma && f16c && movbe && lzcnt && bmi1 && bmi2;
+  cpu.avx2 = cpu.sse42 && saves_avx && avx && avx2 && fma && f16c && movbe &&
+             lzcnt && bmi1 && bmi2;
   cpu.avx512 = cpu.avx2 && saves_avx512 && avx512f && avx512bw && avx512cd &&
                avx512dq && avx512vl;
   cpu.avx512bf16 = cpu.avx512 && avx512bf16;
@@ -70,11 +75,55 @@ CpuFeatures Detect() {
   return cpu;
 }
 
+const CpuFeatures& RealCpu() {
+  static const CpuFeatures* const cpu = new CpuFeatures(Detect());
+  return *cpu;
+}
+
+std::atomic<const CpuFeatures*> limited_cpu{nullptr};
+
 }  // namespace
 
 const CpuFeatures& HostCpu() {
-  static const CpuFeatures* const cpu = new CpuFeatures(Detect());
-  return *cpu;
+  const CpuFeatures* const limited = limited_cpu.load();
+  return limited == nullptr ? RealCpu() : *limited;
+}
+
+absl::StatusOr<CpuFeatures> LimitedCpu(const CpuFeatures& cpu,
+                                       absl::string_view level) {
+  if (level.empty() || level == "x86-64-v4") return cpu;
+  if (level != "x86-64-v2" && level != "x86-64-v3") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", level,
+                     "' is no CPU level; known are x86-64-v2, x86-64-v3 and "
+                     "x86-64-v4"));
+  }
+  CpuFeatures limited;
+  limited.sse42 = cpu.sse42;
+  limited.avx2 = cpu.avx2 && level == "x86-64-v3";
+  limited.target = cpu.avx2 ? std::string(level) : cpu.target;
+  return limited;
+}
+
+absl::Status LimitHostCpu(absl::string_view level) {
+  absl::StatusOr<CpuFeatures> limited = LimitedCpu(RealCpu(), level);
+  if (!limited.ok()) return limited.status();
+  // One for each level, never freed: who has asked may still hold it.
+  static std::array<std::atomic<const CpuFeatures*>, 3> known{};
+  std::atomic<const CpuFeatures*>& place = known[limited->avx512 ? 2
+                                                 : limited->avx2 ? 1
+                                                                 : 0];
+  const CpuFeatures* found = place.load();
+  if (found == nullptr) {
+    const CpuFeatures* const made = new CpuFeatures(*std::move(limited));
+    if (place.compare_exchange_strong(found, made)) {
+      found = made;
+    } else {
+      delete made;
+    }
+  }
+  limited_cpu.store(level.empty() ? nullptr : found);
+  return absl::OkStatus();
 }
 
 absl::Status CheckRunsOn(const CpuFeatures& cpu, absl::string_view target,
@@ -87,10 +136,13 @@ absl::Status CheckRunsOn(const CpuFeatures& cpu, absl::string_view target,
     if (!cpu.avx512) return missing(target);
   } else if (target == "x86-64-v3") {
     if (!cpu.avx2) return missing(target);
+  } else if (target == "x86-64-v2") {
+    if (!cpu.sse42) return missing(target);
   } else if (target != "x86-64") {
     return absl::FailedPreconditionError(
         absl::StrCat("compiled for target '", target,
-                     "'; known are x86-64, x86-64-v3 and x86-64-v4"));
+                     "'; known are x86-64, x86-64-v2, x86-64-v3 and "
+                     "x86-64-v4"));
   }
   for (absl::string_view feature :
        absl::StrSplit(features, ',', absl::SkipEmpty())) {

@@ -17,6 +17,7 @@ using TileKernel = void (*)(int64_t k, const T* a, const T* b, int64_t ldb,
 constexpr int kMaxTileVectors = 3;
 constexpr int kMaxTileRows512 = 8;  // 24 sums, 3 columns, 1 row: 28 of 32
 constexpr int kMaxTileRows256 = 4;  // 12 sums, 3 columns, 1 row: 16 of 16
+constexpr int kMaxTileRows128 = 3;  // 9 sums, 3 columns, and the products
 
 // The kernels of one instruction set. T is double, or an unsigned integer:
 // those wrap around, and the bits are the signed product's.
@@ -30,11 +31,13 @@ struct TileKernels {
 };
 
 template <typename T>
+const TileKernels<T>& Sse42TileKernels();
+template <typename T>
 const TileKernels<T>& Avx2TileKernels();
 template <typename T>
 const TileKernels<T>& Avx512TileKernels();
 
-// The widest that this CPU runs; null where it has neither.
+// The widest that this CPU runs; null where it has none.
 template <typename T>
 const TileKernels<T>* HostTileKernels();
 

@@ -101,7 +101,7 @@ absl::Status Multiply(bool transpose_a, bool transpose_b, int64_t m, int64_t n,
   }
   const TileKernels<T>* const kernels = HostTileKernels<T>();
   if (kernels == nullptr) {
-    return absl::UnimplementedError("products of this type need AVX2 and FMA");
+    return absl::UnimplementedError("products of this type need SSE4.2");
   }
   void* const scratch = ThreadScratch();
   if (scratch == nullptr) {
@@ -123,6 +123,7 @@ const TileKernels<T>* HostTileKernels() {
   const CpuFeatures& cpu = HostCpu();
   if (cpu.avx512) return &Avx512TileKernels<T>();
   if (cpu.avx2) return &Avx2TileKernels<T>();
+  if (cpu.sse42) return &Sse42TileKernels<T>();
   return nullptr;
 }
 

@@ -131,6 +131,7 @@ void CheckKernels(const TileKernels<T>& kernels) {
 
 template <typename T>
 void CheckAllKernels() {
+  if (HostCpu().sse42) CheckKernels<T>(Sse42TileKernels<T>());
   if (HostCpu().avx2) CheckKernels<T>(Avx2TileKernels<T>());
   if (HostCpu().avx512) CheckKernels<T>(Avx512TileKernels<T>());
 }
@@ -141,13 +142,13 @@ TEST(Integers64AgainstNaive) { CheckAllKernels<uint64_t>(); }
 
 TEST(TheWidestKernelsAreTaken) {
   const auto* const kernels = HostTileKernels<double>();
-  EXPECT_EQ(kernels != nullptr, HostCpu().avx2);
+  EXPECT_EQ(kernels != nullptr, HostCpu().sse42);
   if (HostCpu().avx512) EXPECT_EQ(kernels->lanes, 8);
 }
 
 template <typename T>
 void CheckThroughDtype(disc_dtype dtype) {
-  if (!HostCpu().avx2) return;
+  if (!HostCpu().sse42) return;
   const auto multiply = [&](const Matrix<T>& a, bool ta, const Matrix<T>& b,
                             bool tb, int64_t k, Matrix<T>* c) {
     EXPECT(PlainGemm(dtype, ta, tb, c->rows, c->columns, k, a.data.data(),
@@ -175,7 +176,7 @@ TEST(ByDtype) {
 // A zero does not hide what is not finite, and what fills a tile up does not
 // reach the result.
 TEST(SpecialValuesSpreadAsInIeee) {
-  if (!HostCpu().avx2) return;
+  if (!HostCpu().sse42) return;
   constexpr double kInf = std::numeric_limits<double>::infinity();
   constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
   // One row of a and one column of b hold them; the rest is 0 and 1.
@@ -203,7 +204,7 @@ TEST(SpecialValuesSpreadAsInIeee) {
 
 // Operands that end where readable memory ends.
 TEST(NothingIsReadBeyondTheOperands) {
-  if (!HostCpu().avx2) return;
+  if (!HostCpu().sse42) return;
   const int64_t page = sysconf(_SC_PAGESIZE);
   char* const memory = static_cast<char*>(
       mmap(nullptr, static_cast<size_t>(4 * page), PROT_READ | PROT_WRITE,
