@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-from collections.abc import Callable
 
 import llvmlite.binding as llvm
 import numpy as np
@@ -43,7 +42,8 @@ class Kernel:
         self.assembly = self._machine.emit_assembly(module)
         self._engine = llvm.create_mcjit_compiler(module, self._machine)
         self._engine.finalize_object()
-        signature = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * (self.arity + 1), ctypes.c_int64)
+        pointers = [ctypes.c_void_p] * (self.arity + 1)
+        signature = ctypes.CFUNCTYPE(None, *pointers, ctypes.c_int64, ctypes.c_int64)
         self._function = signature(self._engine.get_function_address("loop"))
 
     def __call__(self, *operands: np.ndarray) -> np.ndarray:
@@ -54,8 +54,13 @@ class Kernel:
         for to, source in zip(padded, operands):
             to[:size] = source
         result = np.empty_like(padded[0])
-        self._function(*[array.ctypes.data for array in [*padded, result]], blocks)
+        self._function(*[array.ctypes.data for array in [*padded, result]], blocks, -1)
         return result[:size]
+
+    def repeat(self, times: int, *arrays: np.ndarray) -> None:
+        """`times` times over operands and a result of one power of two of elements."""
+        blocks = arrays[0].size // self.lanes
+        self._function(*[array.ctypes.data for array in arrays], blocks * times, blocks - 1)
 
 
 def _loop(name: str, scalar: ir.Type, lanes: int, arity: int, machine: Machine) -> str:
@@ -64,7 +69,7 @@ def _loop(name: str, scalar: ir.Type, lanes: int, arity: int, machine: Machine) 
     int64, int32 = ir.IntType(64), ir.IntType(32)
     pointer = kind.as_pointer()
     function = ir.Function(
-        module, ir.FunctionType(ir.VoidType(), [pointer] * (arity + 1) + [int64]), "loop"
+        module, ir.FunctionType(ir.VoidType(), [pointer] * (arity + 1) + [int64] * 2), "loop"
     )
     control = ir.FunctionType(ir.VoidType(), [ir.IntType(8).as_pointer()])
     load_control = ir.Function(module, control, "llvm.x86.sse.ldmxcsr")
@@ -80,9 +85,10 @@ def _loop(name: str, scalar: ir.Type, lanes: int, arity: int, machine: Machine) 
     builder.position_at_end(body)
     index = builder.phi(int64)
     index.add_incoming(ir.Constant(int64, 0), entry)
-    args = [builder.load(builder.gep(arg, [index]), align=4) for arg in function.args[:arity]]
+    place = builder.and_(index, function.args[arity + 2])
+    args = [builder.load(builder.gep(arg, [place]), align=4) for arg in function.args[:arity]]
     value = mathlib.emit(builder, name, *args)
-    builder.store(value, builder.gep(function.args[arity], [index]), align=4)
+    builder.store(value, builder.gep(function.args[arity], [place]), align=4)
     following = builder.add(index, ir.Constant(int64, 1))
     index.add_incoming(following, body)
     again = builder.icmp_signed("<", following, function.args[arity + 1])
@@ -100,8 +106,6 @@ WIDTHS = [
 
 
 @functools.cache
-def kernel(
-    name: str, dtype: str, lanes: int = 0, target: str = TARGETS[-1]
-) -> Callable[..., np.ndarray]:
+def kernel(name: str, dtype: str, lanes: int = 0, target: str = TARGETS[-1]) -> Kernel:
     """The function over arrays; by default on the widest vectors that the target has."""
     return Kernel(name, dtype, lanes or MACHINES[target].lanes, target)

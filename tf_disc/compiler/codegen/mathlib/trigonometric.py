@@ -133,7 +133,7 @@ FUNCTIONS = (
     MathFunction(
         name="sin",
         arity=1,
-        max_ulp={"f32": 2.0, "f64": 1.5},
+        max_ulp={"f32": 1.75, "f64": 1.5},
         valid_range=f"{_RANGE} (but is in [-1, 1] in f32)",
         special_values="sin(+-0) = +-0, sin(+-inf) = NaN, sin(NaN) = NaN",
         source="Cody and Waite 1980 (reduction by pi/2 in double, for f64 in three parts); "
@@ -143,7 +143,7 @@ FUNCTIONS = (
     MathFunction(
         name="cos",
         arity=1,
-        max_ulp={"f32": 2.0, "f64": 1.5},
+        max_ulp={"f32": 1.75, "f64": 1.5},
         valid_range=f"{_RANGE} (but is in [-1, 1] in f32)",
         special_values="cos(+-0) = 1, cos(+-inf) = NaN, cos(NaN) = NaN",
         source="as sin",
