@@ -54,6 +54,15 @@ def test_sums_down_columns_divide_no_positions() -> None:
     assert "idiv" not in text and "imod" not in text
 
 
+def test_a_sum_of_everything_divides_no_positions() -> None:
+    """Chunks of all elements cut rows anywhere, which matters to nobody: x * x is read from dense memory."""
+    w = ClusterWriter("sum")
+    x = w.tensor("x", np.zeros((700, 500), F32), [None, None])
+    total = w.node("Sum", w.node("Square", x), w.constant([0, 1]), keep_dims=False)
+    chunks, _ = grouped(optimized(w.cluster(total)))[2]
+    assert "idiv" not in kernel_text(chunks) and "imod" not in kernel_text(chunks)
+
+
 @pytest.mark.parametrize(
     ("m", "k", "n", "items"),
     [

@@ -39,7 +39,15 @@ SHORT_ROW = 48
 #: The scalar function that joins two partial results of a reduction.
 COMBINE = {"sum": "add", "prod": "mul", "max": "max", "min": "min", "all": "and", "any": "or"}
 
-Place = str | tuple[Coordinate, ...]
+
+@dataclass(frozen=True)
+class Position:
+    """A place as a position among all elements, row-major: what a reshape does not change."""
+
+    linear: Coordinate
+
+
+Place = str | tuple[Coordinate, ...] | Position
 
 
 @dataclass(frozen=True)
@@ -118,6 +126,8 @@ class Evaluator:
     # -- evaluation --------------------------------------------------------------------
     def coordinates(self, place: Place, dims: Sequence[Dim]) -> tuple[Coordinate, ...]:
         """A place as one coordinate an axis of a shape."""
+        if isinstance(place, Position):
+            return tuple(self.math.split(place.linear, [self.size(d) for d in dims]))
         if not isinstance(place, str):
             return place
         assert self.row is not None
@@ -147,7 +157,7 @@ class Evaluator:
         key = (
             "evaluate",
             value,
-            place if isinstance(place, str) else tuple(c.key for c in place),
+            self._key(place),
             id(self.where),
         )
         for scope in reversed(self.b.scopes):
@@ -158,6 +168,14 @@ class Evaluator:
         if isinstance(place, str) and self.b.depth[result] < len(self.b.scopes) - 1:
             self.b.scopes[-1].memo[key] = result
         return result
+
+    @staticmethod
+    def _key(place: Place) -> object:
+        if isinstance(place, str):
+            return place
+        if isinstance(place, Position):
+            return ("position", *place.linear.key)
+        return tuple(c.key for c in place)
 
     def _evaluate(self, value: Value, place: Place) -> Value:
         op = value.op
@@ -239,6 +257,10 @@ class Evaluator:
             if place == FULL and self.lanes_end is not None:
                 return self._load_turned(base)
             return self._load(pointer, value.dtype, self.position(place))
+        if isinstance(place, Position):
+            if view.contiguous:
+                return self._load(pointer, value.dtype, place.linear)
+            place = self.coordinates(place, value.dims)
         at = self.math.add(self._in_view(view, place), Coordinate(self.size(view.offset)))
         return self._load(pointer, value.dtype, at)
 
@@ -266,7 +288,7 @@ class Evaluator:
             self.turned[value] = self.task_buffer(as_dim(places * ITEM_BYTES[value.dtype]))
         return self.turned[value]
 
-    def _in_view(self, view: View, place: Place) -> Coordinate:
+    def _in_view(self, view: View, place: str | tuple[Coordinate, ...]) -> Coordinate:
         """A place as a position in the view's memory, divided into no more axes than the strides ask for."""
         if not isinstance(place, str):
             strides = [
@@ -296,8 +318,15 @@ class Evaluator:
                 if place == ROW or splits(operand.dims, self.rows) is not None:
                     return self.evaluate(operand, place)
                 place = self.coordinates(place, op.result.dims)
+            if isinstance(place, Position):
+                return self.evaluate(operand, place)
+            groups = reshape_groups(operand.dims, op.result.dims)
+            if len(groups) == 1:
+                # All axes become others: whether they must be told apart at all is seen where memory is read.
+                strides = [self.size(s) for s in row_major(op.result.dims)]
+                return self.evaluate(operand, Position(self.math.linear(place, strides)))
             inner: list[Coordinate] = [self.math.constant(0)] * len(operand.dims)
-            for old, new in reshape_groups(operand.dims, op.result.dims):
+            for old, new in groups:
                 sizes = [op.result.dims[a] for a in new]
                 strides = [self.size(s) for s in row_major(sizes)]
                 linear = self.math.linear([place[a] for a in new], strides)
