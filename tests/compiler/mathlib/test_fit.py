@@ -21,3 +21,16 @@ def test_coefficients_fit(name: str) -> None:
 @pytest.mark.parametrize("name", ["exp", "log", "erf"])
 def test_coefficients_can_be_made_again(name: str) -> None:
     assert getattr(coefficients, name.upper()) == fit.coefficients(fit.FITS[name])
+
+
+@pytest.mark.parametrize("name", sorted(fit.PIECES))
+def test_pieces_fit(name: str) -> None:
+    pieces, stored = fit.PIECES[name], getattr(coefficients, name.upper())
+    bound = 2.0 ** (coefficients.ERRORS[name] + 0.01)
+    intervals = list(zip(pieces.edges, pieces.edges[1:]))
+    assert len(stored) == pieces.degree + 2
+    assert all(len(row) == len(intervals) for row in stored)
+    for (low, high), (centre, *numbers) in zip(intervals, zip(*stored)):
+        found, wanted = pieces.fit(low, high)
+        assert centre == found
+        assert fit.error_of(wanted, numbers) <= bound

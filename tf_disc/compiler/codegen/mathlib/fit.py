@@ -398,6 +398,15 @@ FITS: dict[str, Fit] = {
         lambda f: f**2 / mp.log1p(f),
         fixed=(-0.5,),
     ),
+    # The same for what a table of 16 reciprocals leaves of the mantissa.
+    "log_near": Fit(
+        _log_tail,
+        -mp.mpf("0.0372"),
+        mp.mpf("0.0626"),
+        3,
+        lambda f: f**2 / mp.log1p(f),
+        fixed=(-0.5,),
+    ),
 }
 
 

@@ -133,14 +133,26 @@ class Lanes:
         numbers = [ir.Constant(self.element, number) for number in table]
         return self.builder.call(function, [ir.Constant(self.kind, numbers), index])
 
-    def scaled(self, a: ir.Value, power: ir.Value) -> ir.Value:
-        """a times 2 to the floor of `power`, rounded once (vscalefps)."""
-        mask, rounding = ir.Constant(ir.IntType(16), -1), ir.Constant(ir.IntType(32), 4)
-        function = self._declared(
-            "llvm.x86.avx512.mask.scalef.ps.512",
-            ir.FunctionType(self.kind, [self.kind, self.kind, self.kind, mask.type, rounding.type]),
-        )
-        return self.builder.call(function, [a, power, a, mask, rounding])
+    def _masked(self, name: str, *args: ir.Value) -> ir.Value:
+        """An AVX-512 intrinsic of all lanes, rounding as MXCSR says."""
+        args = (*args, ir.Constant(ir.IntType(16), -1), ir.Constant(ir.IntType(32), 4))
+        type_ = ir.FunctionType(self.kind, [arg.type for arg in args])
+        return self.builder.call(self._declared(f"llvm.x86.avx512.mask.{name}.ps.512", type_), args)
+
+    def exponent(self, a: ir.Value) -> ir.Value:
+        """floor(log2(|a|)) of a normal number."""
+        return self._masked("getexp", a, a)
+
+    def mantissa(self, a: ir.Value) -> ir.Value:
+        """|a| over a power of two, in [3/4, 3/2)."""
+        return self._masked("getmant", a, ir.Constant(ir.IntType(32), 0b0111), a)
+
+    def repaired(self, value: ir.Value, x: ir.Value, **tokens: int) -> ir.Value:
+        """`value`, but where x is of a kind that `tokens` names what its token stands for (vfixupimmps)."""
+        kinds = ("quiet", "signalling", "zero", "one", "minus_inf", "inf", "negative", "positive")
+        table = sum(token << 4 * kinds.index(kind) for kind, token in tokens.items())
+        nothing = ir.Constant(ir.IntType(32), 0)
+        return self._masked("fixupimm", value, x, self.const_int(table), nothing)
 
     # As many lanes of double.
 

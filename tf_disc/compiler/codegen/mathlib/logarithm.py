@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 from llvmlite import ir
 
-from tf_disc.compiler.codegen.mathlib.coefficients import LOG, LOG_DOUBLE
+from tf_disc.compiler.codegen.mathlib.coefficients import LOG, LOG_DOUBLE, LOG_NEAR
 from tf_disc.compiler.codegen.mathlib.exponential import constants, exp_unchecked
 from tf_disc.compiler.codegen.mathlib.lanes import Lanes
+from tf_disc.compiler.codegen.mathlib.pieces import on_whole_vectors
 from tf_disc.compiler.codegen.mathlib.record import MathFunction
 
 _LN2_HIGH = 0.693145751953125
@@ -49,7 +52,53 @@ def _log_of_parts_double(lanes: Lanes, n: ir.Value, f: ir.Value) -> ir.Value:
     return lanes.fma(n, lanes.const(_LN2_HIGH_DOUBLE), lanes.add(tail, f))
 
 
+def _reciprocals() -> tuple[float, ...]:
+    """For each sixteenth of an octave from 1 to 3/2, and from 1/2 on for those from 3/4 to 1, a number of
+    5 or 6 bits: a mantissa times it, less 1, is a float exactly. 1 on both sides of 1."""
+    found = []
+    for k in range(16):
+        size, unit = (1.0, 32) if k < 8 else (0.5, 16)
+        low, high = (size * (1 + (k + end) / 16) for end in (0, 1))
+        candidates = [i / unit for i in range(unit // 2, 2 * unit)] if 0 < k < 15 else [1.0]
+        found.append(min(candidates, key=lambda c: max(abs(low * c - 1), abs(high * c - 1))))
+    return tuple(found)
+
+
+_RECIPROCALS = _reciprocals()
+# Their logarithms in two parts; the first, as that of ln 2, is a multiple of 2^-16, so that their sum is exact.
+_LOG_HIGH = tuple(round(-math.log(c) * 2**16) / 2**16 for c in _RECIPROCALS)
+_LOG_LOW = tuple(-math.log(c) - high for c, high in zip(_RECIPROCALS, _LOG_HIGH))
+# What vfixupimmps puts in place: NaN for NaN, NaN, -inf, inf and +0.
+_QUIET, _NAN, _MINUS_INF, _INF, _ZERO = 2, 3, 4, 5, 8
+
+
+def _log_by_table(lanes: Lanes, x: ir.Value) -> ir.Value:
+    m = lanes.mantissa(x)
+    # The exponent that goes with m: one more than x has where m is below 1.
+    n = lanes.sub(lanes.exponent(x), lanes.exponent(m))
+    index = lanes.shift_right(lanes.bits(m), 19)
+    f = lanes.fma(m, lanes.lookup(_RECIPROCALS, index), lanes.const(-1.0))
+    whole = lanes.fma(n, lanes.const(_LN2_HIGH), lanes.lookup(_LOG_HIGH, index))
+    rest = lanes.fma(n, lanes.const(_LN2_LOW), lanes.lookup(_LOG_LOW, index))
+    tail = lanes.fma(lanes.mul(f, f), lanes.horner(f, LOG_NEAR), rest)
+    value = lanes.add(whole, lanes.add(f, tail))
+    # Denormals are read as zeros.
+    return lanes.repaired(
+        value,
+        x,
+        quiet=_QUIET,
+        signalling=_QUIET,
+        zero=_MINUS_INF,
+        one=_ZERO,
+        minus_inf=_NAN,
+        inf=_INF,
+        negative=_NAN,
+    )
+
+
 def log(lanes: Lanes, x: ir.Value) -> ir.Value:
+    if lanes.machine.permutes and not lanes.is_double:
+        return on_whole_vectors(lanes, _log_by_table, x)
     shifted = exponent_of(lanes, x)
     m = divided(lanes, x, shifted)
     value = log_of_parts(lanes, shifted, lanes.sub(m, lanes.const(1.0)))
@@ -98,7 +147,8 @@ FUNCTIONS = (
         max_ulp={"f32": 1.0, "f64": 1.0},
         valid_range="all; inputs below 2^-126 in magnitude are 0",
         special_values="log(+-0) = -inf, log(inf) = inf, log(1) = +0, NaN for x < 0 and for NaN",
-        source="exponent and mantissa in [2/3, 4/3) by integer operations; minimax polynomial",
+        source="exponent and mantissa in [2/3, 4/3) by integer operations; minimax polynomial; in f32 "
+        "with AVX-512 of what a table of 16 reciprocals leaves of the mantissa (Tang 1990)",
         emitter=log,
     ),
     MathFunction(
