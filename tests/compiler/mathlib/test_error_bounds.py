@@ -53,6 +53,13 @@ def test_unary_where_models_compute(name: str) -> None:
     assert_close(name, x)
 
 
+@pytest.mark.parametrize(("name", "low", "high"), [("erf", 0.21875, 0.2197)])
+def test_every_float_where_the_error_is_largest(name: str, low: float, high: float) -> None:
+    """What a sample passes over; test_every_float.py found it."""
+    first, last = np.array([low, high], np.float32).view(np.uint32)
+    assert_close(name, np.arange(first, last, dtype=np.uint32).view(np.float32))
+
+
 @settings(deadline=None, max_examples=200, derandomize=True)
 @given(st.lists(st.floats(width=32, allow_subnormal=False), min_size=1, max_size=40))
 def test_any_numbers(numbers: list[float]) -> None:

@@ -39,12 +39,15 @@ def erf(lanes: Lanes, x: ir.Value) -> ir.Value:
     # erf(x) = -expm1(log(erfc(x))), for x >= 0. A quotient of polynomials would be as short, but
     # rounds five times just below 1; expm1 is accurate both near 0 and where the result nears 1.
     held = lanes.at_most(lanes.abs(x), _ERF_LIMIT)
-    exponent = _grown(lanes, held, lanes.horner(held, ERF))
+    slope = lanes.exact_fma(lanes.horner(held, ERF[1:]), held, lanes.const(ERF[0]))
+    exponent = _grown(lanes, held, slope)
     return lanes.copysign(scaled_expm1(lanes, exponent, -1.0), x)
 
 
 def _grown(lanes: Lanes, x: ir.Value, slope: ir.Value) -> ir.Value:
     """x + x * slope, for a slope of 2 / sqrt(pi) - 1 at 0."""
+    if not lanes.is_double:
+        return lanes.exact_fma(x, slope, x)
     value = lanes.fma(x, slope, x)
     if lanes.machine.fused:
         return value

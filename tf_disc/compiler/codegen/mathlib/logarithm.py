@@ -72,16 +72,40 @@ _LOG_LOW = tuple(-math.log(c) - high for c, high in zip(_RECIPROCALS, _LOG_HIGH)
 _QUIET, _NAN, _MINUS_INF, _INF, _ZERO = 2, 3, 4, 5, 8
 
 
-def _log_by_table(lanes: Lanes, x: ir.Value) -> ir.Value:
-    m = lanes.mantissa(x)
-    # The exponent that goes with m: one more than x has where m is below 1.
-    n = lanes.sub(lanes.exponent(x), lanes.exponent(m))
-    index = lanes.shift_right(lanes.bits(m), 19)
-    f = lanes.fma(m, lanes.lookup(_RECIPROCALS, index), lanes.const(-1.0))
+def _log_of_pieces(lanes: Lanes, n: ir.Value, index: ir.Value, f: ir.Value) -> ir.Value:
+    """n ln 2 - log(c) + log(1 + f), c the reciprocal of that index."""
     whole = lanes.fma(n, lanes.const(_LN2_HIGH), lanes.lookup(_LOG_HIGH, index))
     rest = lanes.fma(n, lanes.const(_LN2_LOW), lanes.lookup(_LOG_LOW, index))
     tail = lanes.fma(lanes.mul(f, f), lanes.horner(f, LOG_NEAR), rest)
-    value = lanes.add(whole, lanes.add(f, tail))
+    return lanes.add(whole, lanes.add(f, tail))
+
+
+def _split(lanes: Lanes, x: ir.Value) -> tuple[ir.Value, ir.Value, ir.Value]:
+    """n, m and m's index in the tables, x = 2^n m, m in [3/4, 3/2)."""
+    m = lanes.mantissa(x)
+    # One more than x's own exponent where m is below 1.
+    n = lanes.sub(lanes.exponent(x), lanes.exponent(m))
+    return n, m, lanes.shift_right(lanes.bits(m), 19)
+
+
+def _log1p_by_table(lanes: Lanes, x: ir.Value) -> ir.Value:
+    """log(1 + x) for finite x > -1; +0 for -0. As log1p_unchecked, c times everything."""
+    u = lanes.add(x, lanes.const(1.0))
+    n, m, index = _split(lanes, u)
+    shifted = lanes.sub_int(lanes.bits(u), lanes.bits(m))
+    c = lanes.lookup(_RECIPROCALS, index)
+    four_over_power = lanes.from_bits(
+        lanes.sub_int(lanes.const_int(lanes.format.four_bits), shifted)
+    )
+    quarter = lanes.mul(c, lanes.const(0.25))
+    less_one = lanes.fma(quarter, four_over_power, lanes.const(-1.0))
+    return _log_of_pieces(lanes, n, index, lanes.fma(c, divided(lanes, x, shifted), less_one))
+
+
+def _log_by_table(lanes: Lanes, x: ir.Value) -> ir.Value:
+    n, m, index = _split(lanes, x)
+    f = lanes.fma(m, lanes.lookup(_RECIPROCALS, index), lanes.const(-1.0))
+    value = _log_of_pieces(lanes, n, index, f)
     # Denormals are read as zeros.
     return lanes.repaired(
         value,
@@ -113,6 +137,8 @@ def log(lanes: Lanes, x: ir.Value) -> ir.Value:
 
 def log1p_unchecked(lanes: Lanes, x: ir.Value) -> ir.Value:
     """log(1 + x) for finite x > -1; +0 for -0."""
+    if lanes.machine.permutes and not lanes.is_double:
+        return on_whole_vectors(lanes, _log1p_by_table, x)
     # 1 + x serves only to find the exponent; (1 + x) / 2^n - 1 is then made of x / 2^n and 2^-n, so
     # that nothing of x is lost. 2^-n itself may be no normal number where 2^(2-n) is one.
     shifted = exponent_of(lanes, lanes.add(x, lanes.const(1.0)))
