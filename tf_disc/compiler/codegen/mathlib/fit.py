@@ -412,9 +412,9 @@ FITS: dict[str, Fit] = {
 
 @dataclass(frozen=True)
 class Pieces:
-    """Approximates an odd function on [0, edges[-1]] by a polynomial an interval, relatively.
+    """Approximates a function on [0, edges[-1]] by a polynomial an interval, relatively.
 
-    Each polynomial is one of x - centre. The first interval's centre is 0. The others' is the float
+    Each polynomial is one of x - centre. Where the function is 0 at 0, so is the first centre. Else it is the float
     near the middle where the function comes nearest to a float, so that the constant term, which
     decides the result, has no error of its own (Gal 1986, "Computing elementary functions: a new
     approach for achieving high accuracy and good performance").
@@ -429,7 +429,7 @@ class Pieces:
 
     def centre(self, low: float, high: float) -> float:
         """Of the interval [low, high]: multiples of 2^-20, from the middle outward."""
-        if low == 0.0:
+        if low == 0.0 and self.function(mp.mpf(0)) == 0:
             return 0.0
         middle = round((low + high) * 2**19)
         reach = max(64, round((high - low) * 2**15))
@@ -479,6 +479,10 @@ class Pieces:
 PIECES: dict[str, Pieces] = {
     # erf by quarters, to where it rounds to 1.
     "erf_pieces": Pieces(mp.erf, tuple(k / 4 for k in range(17)), 6, own=1.0),
+    # exp(x^2) erfc(x) by quarters of octaves of x + 1, to where erfc vanishes.
+    "erfc_pieces": Pieces(
+        _erfcx, tuple(2.0 ** (k // 4) * (1 + k % 4 / 4) - 1.0 for k in range(15)), 6
+    ),
     # tanh by quarters of octaves of x + 3/4, to where it rounds to 1.
     "tanh_pieces": Pieces(
         mp.tanh, tuple(2.0 ** (k // 4) * (1 + k % 4 / 4) - 0.75 for k in range(-2, 14)), 6
