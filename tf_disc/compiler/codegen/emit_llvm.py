@@ -8,7 +8,11 @@ from typing import Any
 from llvmlite import ir
 
 from tf_disc.compiler.codegen import abi
-from tf_disc.compiler.codegen.row_transposes import lanes_to_rows, rows_to_lanes
+from tf_disc.compiler.codegen.row_transposes import (
+    lanes_to_rows,
+    rows_to_lanes,
+    rows_to_lanes_ahead,
+)
 from tf_disc.compiler.codegen.scalar_functions import emit, emit_cast
 from tf_disc.compiler.codegen.short_floats import from_memory, to_memory
 from tf_disc.compiler.codegen.vectors import with_element
@@ -147,6 +151,9 @@ class TaskEmitter:
 
     def _lane(self, op: Op) -> ir.Value:
         return ir.Constant(ir.VectorType(I64, self.width), list(range(self.width)))
+
+    def _width(self, op: Op) -> ir.Value:
+        return ir.Constant(I64, self.width)
 
     def _imin(self, op: Op) -> ir.Value:
         x, y = self.operands(op)
@@ -351,7 +358,7 @@ class TaskEmitter:
         self.b.call(self._declare("llvm.x86.sse.sfence", type_), [])
 
     def _rows_to_lanes(self, op: Op) -> None:
-        self._turn(op, rows_to_lanes)
+        self._turn(op, rows_to_lanes_ahead if op.attrs.get("ahead") else rows_to_lanes)
 
     def _lanes_to_rows(self, op: Op) -> None:
         self._turn(op, lanes_to_rows)

@@ -88,6 +88,7 @@ class Evaluator:
         self.past_caches = False  # some store goes past the caches
         # Where lanes are rows: the end of the rows, and the buffers in which full operands stand turned.
         self.lanes_end: Value | None = None
+        self.turned_views: dict[View, Value] = {}  # the same of a transpose kernel's operands
         self.turned: dict[Value, Value] = {}
         self.turned_ready: set[Value] = set()
         self.kept_at: Coordinate | None = None  # where in its row buffer a kept value is
@@ -104,6 +105,10 @@ class Evaluator:
             self._argument_index[key] = len(self.arguments)
             self.arguments.append(argument)
         return self.b.pure("arg", [], LoopType(dtype), index=self._argument_index[key])
+
+    def width(self) -> Value:
+        """How many lanes a vector has."""
+        return self.b.pure("width", [], LoopType("i64"))
 
     def buffer(self, value: Value) -> Value:
         """The address of a value's memory."""
@@ -252,6 +257,9 @@ class Evaluator:
         if view is None or not self._loadable(view.base):
             return None
         base = view.base
+        if place == FULL and view in self.turned_views:
+            assert self.kept_at is not None
+            return self._load(self.turned_views[view], base.dtype, self.kept_at)
         pointer = self.buffer(base)
         if isinstance(place, str) and view.contiguous:
             if place == FULL and self.lanes_end is not None:

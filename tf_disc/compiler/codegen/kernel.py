@@ -378,7 +378,7 @@ class KernelBuilder(Evaluator):
         self.column = self.kept_at = Coordinate(n, 1)
         if self.lanes_end is not None:
             self.column = Coordinate(n)
-            self.kept_at = Coordinate(self.b.int_op("imul", n, self.b.index(MOST_LANES)), 1)
+            self.kept_at = Coordinate(self.b.int_op("imul", n, self.width()), 1)
         assert self.kept_at.base is not None
         for value in keep:
             stored = [self.kept[value], self.kept_at.base, self.evaluate(value, FULL)]

@@ -9,6 +9,7 @@ from tf_disc.compiler.codegen.kernel import TILE_ROWS, Kernel, KernelBuilder, ti
 from tf_disc.compiler.codegen.scan_kernel import scan_kernel
 from tf_disc.compiler.codegen.scatter_kernel import scatter_kernel
 from tf_disc.compiler.codegen.strip_kernel import strip_kernel, strip_reductions
+from tf_disc.compiler.codegen.transpose_kernel import transpose_kernel, turned_operands
 from tf_disc.compiler.errors import InternalError
 from tf_disc.compiler.ir.dims import Dim, as_dim, product
 from tf_disc.compiler.ir.graph import Op, Value
@@ -38,6 +39,9 @@ def build_kernel(
     reductions = strip_reductions(group)
     if reductions:
         return strip_kernel(builder, reductions)
+    turned = turned_operands(group, inlined)
+    if turned is not None:
+        return transpose_kernel(builder, turned)
     if group.kind != "product":
         return builder.build()
     if is_weight_product(group.ops[0], weights):
