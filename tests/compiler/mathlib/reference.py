@@ -52,7 +52,7 @@ REFERENCES: dict[str, Reference] = {
     "exp": Reference(
         np.exp,
         ((NAN, NAN), (INF, INF), (-INF, 0.0), (0.0, 1.0), (-0.0, 1.0)),
-        single=((89.0, INF), (-104.0, 0.0)),
+        single=((89.0, INF), (88.72283935546875, INF), (-104.0, 0.0)),
     ),
     "expm1": Reference(
         np.expm1, (*_ODD, (INF, INF), (-INF, -1.0), (-89.0, -1.0)), single=((89.0, INF),)

@@ -43,7 +43,7 @@ _SINGLE = Constants(
     ln2_short=(0.693145751953125, 1.42860682030941723e-6),
     exp=EXP,
     expm1=EXPM1,
-    overflow=88.7228469848632812,
+    overflow=88.72283935546875,
     underflow=-87.33654022216796875,
     expm1_limit=-18.0,
 )
