@@ -18,8 +18,8 @@ struct LoopPlan {
   int participants = 1;     // 1: the caller runs everything in one range
   int64_t range_items = 0;  // a multiple of grain
 };
-// `max_participants` >= 1. A loop under about 20 us stays on one thread; each
-// further participant must have some 10 us to do, each range some 4 us.
+// `max_participants` >= 1. A loop under about 60 us stays on one thread; each
+// further participant must have some 30 us to do, each range some 4 us.
 LoopPlan PlanLoop(int64_t count, int64_t grain, int64_t item_cost_ns,
                   int max_participants);
 

@@ -48,7 +48,8 @@ void CheckLoop(Host* host, int slots, int64_t count, int64_t grain,
 
 TEST(PlanKeepsSmallLoopsInline) {
   EXPECT_EQ(PlanLoop(100, 1, 100, 8).participants, 1);      // 10 us
-  EXPECT_EQ(PlanLoop(100, 1, 300, 8).participants, 3);      // 30 us
+  EXPECT_EQ(PlanLoop(100, 1, 590, 8).participants, 1);      // 59 us
+  EXPECT_EQ(PlanLoop(100, 1, 900, 8).participants, 3);      // 90 us
   EXPECT_EQ(PlanLoop(100, 1, 1000000, 8).participants, 8);  // 100 ms
   EXPECT_EQ(PlanLoop(100, 1, 1000000, 1).participants, 1);
   EXPECT_EQ(PlanLoop(64, 64, 1000000, 8).participants, 1);
