@@ -255,6 +255,7 @@ def _about(session: Session, now: datetime.datetime) -> dict[str, Any]:
         "rounds": session.rounds,
         "seconds_a_round": session.seconds,
         "peers": dict(session.versions),
+        "notes": session.notes,
     }
 
 

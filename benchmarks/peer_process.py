@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -95,11 +96,13 @@ class PeerProcess:
     ) -> list[float]:
         """Seconds of each call: `least` of them at least, `most` at most, about `seconds` in all."""
         answer = self._ask("time", slot=slot, seconds=seconds, least=least, most=most, warm=warm)
+        time.sleep(self.peer.rest_s)
         return [float(value) for value in answer["seconds"]]
 
     def together(self, slots: Sequence[str], seconds: float) -> float:
         """Calls a second with a thread for each slot."""
         answer = self._ask("together", slots=list(slots), seconds=seconds)
+        time.sleep(self.peer.rest_s)
         return float(answer["calls"] / answer["seconds"])
 
     def settle(self) -> float:

@@ -15,7 +15,9 @@ class Peer:
 
     `engine` names a module of benchmarks.engines; `options` go to it. `environment` names a virtual
     environment of benchmarks.environments. `reads` is what a model must be there as, and `micro`
-    says whether the engine can trace functions of the micro suite.
+    says whether the engine can trace functions of the micro suite. After each batch of calls the
+    harness waits for `rest_s` seconds: threads that spin for more work would take the next peer's
+    cores.
     """
 
     name: str
@@ -24,6 +26,7 @@ class Peer:
     environment: str = OWN
     options: Mapping[str, str] = field(default_factory=dict)
     variables: Mapping[str, str] = field(default_factory=dict)
+    rest_s: float = 0.01
 
     @property
     def reads(self) -> str:
@@ -36,19 +39,24 @@ class Peer:
     @property
     def compiles_per_shape(self) -> bool:
         """Whether each new size costs a compile on the calling thread."""
-        return self.options.get("way") == "xla"
+        return self.options.get("way", "").startswith("xla")
 
 
 # Without them ZenDNN's plugin does nothing. They turn TensorFlow's remapper off, and so slow stock
 # TensorFlow: no peer but zentf has them.
 _ZEN = {"TF_ENABLE_ZENDNN_OPTS": "1"}
+# Its OpenMP threads spin for 200 ms.
+_ZEN_REST_S = 0.25
 
 PEERS: tuple[Peer, ...] = (
     Peer("tf", "tensorflow"),
     Peer("tf-bf16", "tensorflow", "bf16"),
     Peer("xla", "tensorflow", options={"way": "xla"}),
-    Peer("zentf", "tensorflow", environment="zentf", variables=_ZEN),
-    Peer("zentf-bf16", "tensorflow", "bf16", environment="zentf", variables=_ZEN),
+    Peer("xla-graph", "tensorflow", options={"way": "xla-graph"}),
+    Peer("zentf", "tensorflow", environment="zentf", variables=_ZEN, rest_s=_ZEN_REST_S),
+    Peer(
+        "zentf-bf16", "tensorflow", "bf16", environment="zentf", variables=_ZEN, rest_s=_ZEN_REST_S
+    ),
     Peer("ort", "onnxruntime", environment="ort"),
     Peer("openvino", "openvino", environment="openvino"),
     Peer("openvino-bf16", "openvino", "bf16", environment="openvino"),

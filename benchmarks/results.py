@@ -48,10 +48,11 @@ class Results:
         parts = ["# Results", "", f"    {self.about['command']}", ""]
         parts += [f"{key}: {value}  " for key, value in self.about.items() if key != "command"]
         parts += ["", "## Roofline, this run", "", _page(_roofline_table(self.roofline))]
-        for scenario, table in _TABLES.items():
+        for scenario, tables in _TABLES.items():
             rows = [row for row in self.rows if row["scenario"] == scenario]
             if rows:
-                parts += ["", f"## {scenario}", "", _NOTES[scenario], "", _page(table(rows))]
+                parts += ["", f"## {scenario}", "", _NOTES[scenario]]
+                parts += [text for table in tables(rows) for text in ("", _page(table))]
                 parts += _means(rows) if scenario == "micro" else []
         wrong = [row for row in self.rows if row.get("correct") is False]
         if wrong:
@@ -111,15 +112,14 @@ def _roofline_table(roofline: Roofline) -> Table:
     return ["", "one core", f"all {roofline.cores} cores"], rows
 
 
-def _latency_table(rows: Sequence[Row]) -> Table:
-    """Medians with quartiles; how many times faster tf_disc (the last peer) is than each; its bound."""
+def _latency_tables(rows: Sequence[Row]) -> list[Table]:
+    """Everybody's medians and quartiles; then, for each tf_disc, its ratios and its bound."""
     peers = _peers(rows)
-    own = [peer for peer in peers if peer.startswith("tf_disc")]
-    header = ["model, shape", *(f"{peer} ms" for peer in peers), f"empty ms ({' / '.join(peers)})"]
-    others = [peer for peer in peers if peer not in own]
-    for disc in own:
-        header += [f"{disc} over {peer} (net)" for peer in others]
-        header += [f"{disc}, share of roofline", f"{disc}, difference"]
+    discs = [peer for peer in peers if peer.startswith("tf_disc")]
+    return [_times(rows, peers), *(_ratios(rows, disc, peers) for disc in discs)]
+
+
+def _times(rows: Sequence[Row], peers: Sequence[str]) -> Table:
     body = []
     for (model, shape), found in cases(rows).items():
         line = [f"{model} {shape}"]
@@ -131,26 +131,27 @@ def _latency_table(rows: Sequence[Row]) -> Table:
             text = f"{_ms(r['median_ms'])} ({_ms(r['q1_ms'])}-{_ms(r['q3_ms'])})"
             line.append(text if r["correct"] else f"WRONG {text}")
         line.append(" / ".join(_ms(found[p]["empty_ms"]) if p in found else "-" for p in peers))
-        for disc in own:
-            if disc not in found:
-                line += ["-"] * (len(others) + 2)
-                continue
-            r = found[disc]
-            for peer in others:
-                ratio, after = r["ratio_to"].get(peer), r["net_ratio_to"].get(peer)
-                line.append(f"{_number(ratio)} ({_number(after)})")
-            line.append(f"{_number(r['roofline_share'], '.0%')} {_bound(r)}")
-            share = r.get("kernel_share")
-            inside = "" if share is None or share > 0.99 else f", kernel {share:.0%}"
-            line.append(f"{r['difference']:.1e}{inside}")
         body.append(line)
+    return ["model, shape", *(f"{peer} ms" for peer in peers), "empty graph ms"], body
+
+
+def _ratios(rows: Sequence[Row], disc: str, peers: Sequence[str]) -> Table:
+    others = [peer for peer in peers if peer != disc]
+    header = [f"{disc}: model, shape", *(f"over {peer} (net)" for peer in others)]
+    header += ["net ms", "share of roofline", "GB/s", "largest difference", "in kernels"]
+    body = []
+    for (model, shape), found in cases(rows).items():
+        if disc not in found:
+            continue
+        r = found[disc]
+        line = [f"{model} {shape}"]
+        for peer in others:
+            ratio, after = r["ratio_to"].get(peer), r["net_ratio_to"].get(peer)
+            line.append(f"{_number(ratio)} ({_number(after)})")
+        line += [_ms(r["net_ms"]), f"{_number(r['roofline_share'], '.0%')} of {r['limit']}"]
+        line += [_number(r["gbs"], ".1f"), f"{r['difference']:.1e}"]
+        body.append([*line, _number(r["kernel_share"], ".0%")])
     return header, body
-
-
-def _bound(row: Row) -> str:
-    if row["flops"]:
-        return "arithmetic"
-    return f"copy, {row['level']}"
 
 
 def _means(rows: Sequence[Row]) -> list[str]:
@@ -234,19 +235,20 @@ def _memory_table(rows: Sequence[Row]) -> Table:
     return header, body
 
 
-_TABLES: dict[str, Callable[[Sequence[Row]], Table]] = {
-    "latency": _latency_table,
-    "micro": _latency_table,
-    "stream": _stream_table,
-    "throughput": _throughput_table,
-    "compile": _compile_table,
-    "memory": _memory_table,
+_TABLES: dict[str, Callable[[Sequence[Row]], list[Table]]] = {
+    "latency": _latency_tables,
+    "micro": _latency_tables,
+    "stream": lambda rows: [_stream_table(rows)],
+    "throughput": lambda rows: [_throughput_table(rows)],
+    "compile": lambda rows: [_compile_table(rows)],
+    "memory": lambda rows: [_memory_table(rows)],
 }
 
 _RATIOS = (
     "Medians (quartiles) of whole calls. Ratios are of medians, above 1 where tf_disc is faster; in "
     "brackets after an empty graph's median, measured in the same process in the same way, is taken "
-    "off both. The roofline's share is that of the net time."
+    "off both. Roofline: the least time that arithmetic or copying inputs and outputs once takes on "
+    "all cores, as measured in this run, over the net time."
 )
 _NOTES = {
     "latency": _RATIOS,

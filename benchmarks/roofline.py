@@ -56,10 +56,15 @@ class Roofline:
                 return name
         return "memory"
 
-    def floor_seconds(self, flops: int, num_bytes: int, precision: str) -> float:
-        """Least time on all cores of work that does so much arithmetic and moves so many bytes."""
+    def floor(self, flops: int, num_bytes: int, precision: str) -> tuple[float, str]:
+        """Least seconds on all cores of so much arithmetic and so many bytes, and what limits them."""
         arithmetic = flops / (self.gflops_a_core[precision] * self.cores * 1e9)
-        return max(arithmetic, num_bytes / (self.copy_all_cores[self.level(num_bytes)] * 1e9))
+        level = self.level(num_bytes)
+        # Where two cores copy no faster than one, the one's figure may be the better measured.
+        speed = max(self.copy_one_core[level], self.copy_all_cores[level])
+        copying = num_bytes / (speed * 1e9)
+        limits = ((arithmetic, "arithmetic"), (copying, f"copying in {level}"))
+        return max(limits)
 
 
 class _Argument(ctypes.Structure):

@@ -35,6 +35,7 @@ class Session:
     say: Callable[[str], None] = print
     versions: dict[str, str] = field(default_factory=dict)
     failures: list[Row] = field(default_factory=list)
+    notes: dict[str, list[str]] = field(default_factory=dict)
 
     def able(
         self,
@@ -108,12 +109,20 @@ def interleaved(
     return times
 
 
+#: Calls of a size after which never_slower has made up its mind on a machine that does nothing else:
+#: six of either way in blocks of four whose first does not count (ADR 0021).
+_TRIAL_CALLS = 24
+
+
 def warm_up(process: PeerProcess, slot: str) -> float:
-    """First call, compiles awaited, then calls until kernels are chosen. Seconds of the first."""
+    """First call, compiles awaited, then calls until weights are packed and kernels are chosen.
+
+    Returns the seconds of the first.
+    """
     first, _ = process.run(slot)
     process.settle()
-    # Packed weights, and the calls after which never_slower has decided for this size.
-    process.time(slot, seconds=0.1, least=20, most=100)
+    disc = process.peer.options.get("way") == "tf_disc"
+    process.time(slot, seconds=0.1, least=_TRIAL_CALLS if disc else 3, most=100)
     return first
 
 
@@ -154,7 +163,7 @@ def latency_rows(
     rows = []
     for peer in peers:
         own, own_net = medians[peer.name], nets[peer.name]
-        floor = session.roofline.floor_seconds(flops, num_bytes, peer.precision)
+        floor, limit = session.roofline.floor(flops, num_bytes, peer.precision)
         comparison = compared[peer.name]
         rows.append(
             row(
@@ -170,7 +179,7 @@ def latency_rows(
                 net_ratio_to={name: ratio(other, own_net) for name, other in nets.items()},
                 flops=flops,
                 bytes=num_bytes,
-                level=session.roofline.level(num_bytes),
+                limit=limit,
                 floor_ms=floor * 1e3,
                 # After the empty graph: the bound knows nothing of calls.
                 roofline_share=ratio(floor, own_net),
@@ -182,6 +191,15 @@ def latency_rows(
             )
         )
     return rows
+
+
+def keep_notes(session: Session, started: Sequence[PeerProcess]) -> None:
+    """What tf_disc itself has to say about a run goes on the page: options without effect, for one."""
+    for process in started:
+        for note in process.report().get("notes", []):
+            notes = session.notes.setdefault(process.peer.name, [])
+            if note not in notes:
+                notes.append(note)
 
 
 def kernel_share(before: Mapping[str, float], after: Mapping[str, float]) -> float | None:

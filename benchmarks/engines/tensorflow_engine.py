@@ -12,7 +12,12 @@ from benchmarks.engines import Arrays, Call
 
 
 class TensorFlowEngine:
-    """`way`: plain, xla or tf_disc; other options are tf_disc's."""
+    """`way`: plain, xla, xla-graph or tf_disc; other options are tf_disc's.
+
+    A function with jit_compile that Python calls is one kernel on the caller's thread: TensorFlow's executor, which
+    hands graphs to its thread pool, never sees it. `xla-graph` calls the same function from a graph, as a
+    SavedModel's signature or a larger model would.
+    """
 
     def __init__(self, precision: str, options: Mapping[str, str]) -> None:
         given = dict(options)
@@ -38,7 +43,9 @@ class TensorFlowEngine:
             from benchmarks.micro_suite import case_named
 
             self._case = case_named(path)
-            traced = self._case.traced(jit_compile=True if self._way == "xla" else None)
+            traced = self._case.traced(jit_compile=self._jit)
+            if self._way == "xla-graph":
+                traced = _from_graph(traced, self._case.signature())
             # A concrete function: tf.function's own dispatch is Python's cost, not the graph's.
             self._function = traced.get_concrete_function()
             self._signature = list(self._case.signature())
@@ -49,10 +56,14 @@ class TensorFlowEngine:
         self._signature = list(serve.structured_input_signature[1].values())
         self._by_name = True
         self._function = serve
-        if self._way == "xla":
-            self._function = tf.function(
+        if self._jit:
+            jitted = tf.function(
                 lambda **inputs: serve(**inputs), jit_compile=True, reduce_retracing=False
             )
+            self._function = jitted
+            if self._way == "xla-graph":
+                traced = tf.function(lambda **inputs: jitted(**inputs))
+                self._function = traced.get_concrete_function(**_specs(self._signature))
 
     def prepare(self, arrays: Arrays, client: int) -> Call:
         return _call(self._function, _tensors(arrays), self._by_name)
@@ -72,16 +83,27 @@ class TensorFlowEngine:
             spec.name: tf.zeros([dim or 1 for dim in spec.shape], spec.dtype)
             for spec in self._signature
         }
-        jit = True if self._way == "xla" else None
+        in_graph = self._way == "xla-graph"
         if self._by_name:
-            traced = tf.function(lambda **inputs: {"y": tf.constant(0.0)}, jit_compile=jit)
-            function = traced if jit else traced.get_concrete_function(**_specs(self._signature))
+            traced = tf.function(lambda **inputs: {"y": tf.constant(0.0)}, jit_compile=self._jit)
+            if in_graph:
+                jitted = traced
+                traced = tf.function(lambda **inputs: jitted(**inputs))
+            plain = self._way == "xla"
+            function = traced if plain else traced.get_concrete_function(**_specs(self._signature))
         else:
             traced = tf.function(
-                lambda *inputs: tf.constant(0.0), input_signature=self._signature, jit_compile=jit
+                lambda *inputs: tf.constant(0.0),
+                input_signature=self._signature,
+                jit_compile=self._jit,
             )
+            traced = _from_graph(traced, self._signature) if in_graph else traced
             function = traced.get_concrete_function()
         return _call(function, tensors, self._by_name)
+
+    @property
+    def _jit(self) -> bool | None:
+        return True if self._way in ("xla", "xla-graph") else None
 
     def version(self) -> str:
         if self._disc is not None:
@@ -94,6 +116,10 @@ class TensorFlowEngine:
 
     def report(self) -> dict[str, Any]:
         return self._disc.report().as_dict() if self._disc is not None else {}
+
+
+def _from_graph(function: Any, signature: list[tf.TensorSpec]) -> Any:
+    return tf.function(lambda *inputs: function(*inputs), input_signature=list(signature))
 
 
 def _tensors(arrays: Arrays) -> dict[str, tf.Tensor]:

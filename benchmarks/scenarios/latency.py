@@ -12,6 +12,7 @@ from benchmarks.session import (
     Session,
     compare_all,
     interleaved,
+    keep_notes,
     kernel_share,
     latency_rows,
     warm_up,
@@ -78,6 +79,7 @@ def _measure_model(session: Session, model: str, all_dims: Sequence[Dims]) -> li
                     row["length"] = dims[workload.length]
                     row["elements"] = _product(dims)
             rows += found
+        keep_notes(session, loaded)
     return rows
 
 

@@ -11,6 +11,7 @@ from benchmarks.session import (
     Session,
     compare_all,
     interleaved,
+    keep_notes,
     kernel_share,
     latency_rows,
     warm_up,
@@ -62,4 +63,5 @@ def measure(session: Session, only: Sequence[str]) -> list[Row]:
                     row["bound"] = case["bound"]
                     row["kernel_share"] = shares[row["peer"]]
                 rows += found
+        keep_notes(session, started)
     return rows

@@ -93,11 +93,11 @@ def test_the_roofline_is_the_slower_of_arithmetic_and_copying() -> None:
     levels = {"l2": 1 << 18, "l3": 1 << 22, "memory": 1 << 26}
     copies = {"l2": 100.0, "l3": 50.0, "memory": 20.0}
     roofline = Roofline(2, {"f32": 100.0, "bf16": 200.0}, copies, copies, levels)
-    assert roofline.floor_seconds(200_000_000_000, 8, "f32") == pytest.approx(1.0)
-    assert roofline.floor_seconds(200_000_000_000, 8, "bf16") == pytest.approx(0.5)
+    assert roofline.floor(200_000_000_000, 8, "f32") == (1.0, "arithmetic")
+    assert roofline.floor(200_000_000_000, 8, "bf16") == (0.5, "arithmetic")
     assert roofline.level(1 << 20) == "l2"
     assert roofline.level((1 << 20) + 1) == "l3"
-    assert roofline.floor_seconds(0, 20_000_000_000, "f32") == pytest.approx(1.0)
+    assert roofline.floor(0, 20_000_000_000, "f32") == (1.0, "copying in memory")
 
 
 def test_tensorflow_is_always_measured_and_precisions_multiply_families() -> None:

@@ -8,6 +8,7 @@ import pytest
 from tests.compiler.clusters import ClusterWriter
 from tests.compiler.execute import NUMPY, Program, host_target
 from tests.compiler.samples import grouped, optimized
+from tf_disc.compiler.codegen import kernel
 from tf_disc.compiler.codegen.transpose_kernel import BLOCK
 from tf_disc.compiler.ir.text import print_block
 from tf_disc.compiler.pipeline import compile_cluster
@@ -80,6 +81,19 @@ def test_other_orders(perm: tuple[int, ...], known: bool) -> None:
         bias = np.arange(shape[perm[3]]).astype(np.float32)
         moved = x.transpose(perm)
         np.testing.assert_array_equal(program([x, bias])[0], (moved + bias) * moved, strict=True)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_past_the_caches(monkeypatch: pytest.MonkeyPatch, target: str) -> None:
+    monkeypatch.setattr(kernel, "PAST_CACHES", 1000)
+    for dtype in ("f32", "f64"):
+        w = ClusterWriter()
+        x = w.tensor("x", np.zeros((20, 30), NUMPY[dtype]))
+        result = w.node("Neg", w.node("Transpose", x, w.constant([1, 0])))
+        program = Program(compile_cluster(w.cluster(result), target=target))
+        for shape in ((32, 70), (16, 64), (33, 70), (144, 130)):
+            x = np.random.default_rng(1).normal(size=shape).astype(NUMPY[dtype])
+            np.testing.assert_array_equal(program([x])[0], -x.T, strict=True)
 
 
 def test_two_operands_across_the_same_axes() -> None:

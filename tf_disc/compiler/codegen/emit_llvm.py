@@ -329,7 +329,8 @@ class TaskEmitter:
 
     def _store_past_caches(self, op: Op) -> None:
         """A store of lanes; of whole vectors past the caches where the last operand says so."""
-        if self.mask is not None:
+        vector = self.width * ITEM_BYTES[op.operands[2].dtype]
+        if self.mask is not None or (op.attrs["alone"] and vector < 64):
             self._store_lanes(op)
             return
         here, past, on = (self.function.append_basic_block(n) for n in ("cached", "past", "stored"))
@@ -341,7 +342,7 @@ class TaskEmitter:
         pointer, index, value = (self.values[v] for v in op.operands[:3])
         dtype = op.operands[2].dtype
         at = self.b.gep(pointer, [index], source_etype=memory_type(dtype))
-        align = min(self.width * ITEM_BYTES[dtype], 64)
+        align = min(vector, 64)
         stored = self.b.store(self._to_memory(self.splat(value), dtype), at, align=align)
         stored.set_metadata("nontemporal", self.module.add_metadata([ir.Constant(I32, 1)]))
         self.b.branch(on)

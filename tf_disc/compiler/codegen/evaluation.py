@@ -85,6 +85,7 @@ class Evaluator:
         self.whole_lines = (
             True  # vectors of a loop begin where a cache line does, if its row or item does
         )
+        self.lone_vectors = False  # what follows a vector in memory is not written right after it
         self.past_caches = False  # some store goes past the caches
         # Where lanes are rows: the end of the rows, and the buffers in which full operands stand turned.
         self.lanes_end: Value | None = None

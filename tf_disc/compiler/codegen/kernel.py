@@ -325,7 +325,9 @@ class KernelBuilder(Evaluator):
         if past is None:
             self.b.effect("store", [pointer, at.base, stored], lanes=not at.uniform)
         else:
-            self.b.effect("store_past_caches", [pointer, at.base, stored, past])
+            self.b.effect(
+                "store_past_caches", [pointer, at.base, stored, past], alone=self.lone_vectors
+            )
 
     def _past_caches(self, value: Value) -> Value | None:
         """bool: whether a full value goes to memory past the caches; None where it never does.

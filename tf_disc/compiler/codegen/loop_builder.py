@@ -12,7 +12,8 @@ Ops (types in ir/types.py; `v.` is one value a lane):
     load_strided(ptr, index, stride[, where])  elements index, index + stride, …
     load_at(ptr, indices[, where])  a lane each, anywhere
     store(ptr, index, value)
-    store_past_caches(ptr, index, value, past)  lanes; past the caches where `past`
+    store_past_caches(ptr, index, value, past) {alone}  lanes; past the caches where `past`, and if
+                                    `alone`, where a vector is a whole line by itself
     begins_line(ptr)                bool: the address is a multiple of 64
     fence                           others see all that was stored past the caches
     rows_to_lanes(ptr, index, stride, rows, columns, buffer)  a block of rows, turned, into a buffer (row_transposes.py)

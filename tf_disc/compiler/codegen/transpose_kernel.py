@@ -82,7 +82,7 @@ def _across(dims: tuple[Dim, ...], strides: tuple[Dim, ...]) -> int | None:
 def transpose_kernel(k: KernelBuilder, turned: Turned) -> Kernel:
     """The kernel of a group with turned operands."""
     begin, end = k.b.task_arguments()
-    k.whole_lines = False
+    k.lone_vectors = True
     dims, inner = turned.row_dims, turned.inner
     rows = product(dims)
     k.rows, k.columns = rows, turned.columns
@@ -137,6 +137,8 @@ def transpose_kernel(k: KernelBuilder, turned: Turned) -> Kernel:
     k.b.close("for", [k.b.index(0), count], [], step=1)
     k.b.close("for", [k.b.index(0), k.size(turned.columns)], [], step=COLUMNS)
     k.b.close("for", [begin, end], [], step=1)
+    if k.past_caches:
+        k.b.effect("fence", [])
     instructions = 4 * len(turned.views) + 2
     for op in k.group.ops:
         instructions += FUNCTIONS[op.name].cost
