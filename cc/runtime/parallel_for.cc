@@ -19,8 +19,10 @@ namespace {
 constexpr double kInlineBelowNs = 60e3;
 constexpr double kNsPerParticipant = 30e3;
 constexpr double kNsPerRange = 4e3;
-// More ranges than participants, so that a late or slow one costs little.
-constexpr int64_t kRangesPerParticipant = 4;
+// More ranges than participants, so that a late or slow one costs little: the
+// last range is what the others wait for (deepfm 1024: 6.0 ms with 4, 5.7 with
+// 8).
+constexpr int64_t kRangesPerParticipant = 8;
 // Some 20 us: what the last range usually has left when the caller is done.
 constexpr int kSpins = 500;
 
