@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import struct
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from tests.compiler.clusters import ClusterWriter
 from tests.compiler.execute import Program, host_target
 from tests.compiler.samples import SAMPLES
 from tf_disc.compiler.pipeline import Artifact
+from tf_disc.compiler.worker import NICENESS
 from tf_disc.fingerprint import compiler_fingerprint
 
 ROOT = Path(__file__).parents[2]
@@ -88,6 +90,16 @@ def request(cluster: Any, **changes: Any) -> dict[str, Any]:
         "dump": "",
     }
     return {**whole, **changes}
+
+
+def test_one_thread_behind_those_who_serve(worker: Worker) -> None:
+    """/proc of a worker that has compiled: its niceness, and that it never was more than one thread."""
+    worker.send(request(SAMPLES["moves"]()))
+    assert worker.receive()[0] == COMPILED
+    fields = Path(f"/proc/{worker.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+    nice, threads = int(fields[16]), int(fields[17])
+    assert nice == min(os.nice(0) + NICENESS, 19)
+    assert threads == 1
 
 
 def test_two_requests_and_one_that_is_refused_between(worker: Worker) -> None:

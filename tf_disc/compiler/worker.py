@@ -81,8 +81,13 @@ def serve(source: BinaryIO, out: BinaryIO) -> None:
         answer(body, out)
 
 
+#: How far the worker stands behind the process that it compiles for (nice(1)).
+NICENESS = 10
+
+
 def main() -> int:
-    """Entry of ``python -m tf_disc.compiler.worker``."""
+    """Entry of ``python -m tf_disc.compiler.worker``. One thread, which gives way to whoever serves."""
+    os.nice(NICENESS)
     out = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # a stray print must not break the protocol
     try:
