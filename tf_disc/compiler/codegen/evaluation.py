@@ -16,8 +16,9 @@ from tf_disc.compiler.codegen.row_transposes import MOST_LANES
 from tf_disc.compiler.errors import InternalError
 from tf_disc.compiler.ir.dims import Dim, DimLike, as_dim
 from tf_disc.compiler.ir.graph import Op, Value
-from tf_disc.compiler.ir.types import FLOATS, ITEM_BYTES, LoopType, limits
+from tf_disc.compiler.ir.types import FLOATS, ITEM_BYTES, LoopType
 from tf_disc.compiler.passes.groups import Group, splits, trailing_reduction
+from tf_disc.compiler.passes.split_reductions import identity
 from tf_disc.compiler.passes.views import (
     FULL,
     INDEX_MAPS,
@@ -524,11 +525,4 @@ class Evaluator:
 
     def identity(self, kind: str, dtype: str) -> Value:
         """What a reduction of nothing gives."""
-        if kind in ("sum", "any"):
-            return self.constant(0, dtype)
-        if kind in ("prod", "all"):
-            return self.constant(1, dtype)
-        if dtype in FLOATS:
-            return self.constant(float("-inf") if kind == "max" else float("inf"), dtype)
-        lowest, highest = limits(dtype)
-        return self.constant(lowest if kind == "max" else highest, dtype)
+        return self.constant(identity(kind, dtype), dtype)

@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import math
-import struct
 from collections.abc import Callable
 
 from tf_disc.compiler.ir.graph import Value
 from tf_disc.compiler.ir.types import SHORT_FLOATS
 from tf_disc.compiler.op_rules import examples
 from tf_disc.compiler.op_rules.arithmetic import unary
-from tf_disc.compiler.op_rules.dtypes import ANY, FLOATING, NUMBERS
+from tf_disc.compiler.op_rules.dtypes import ANY, FLOATING, NUMBERS, single
 from tf_disc.compiler.op_rules.record import Arg, Dims, Example, OpRule, RuleContext, same_as_first
 
 #: Klambauer et al. 2017, "Self-Normalizing Neural Networks".
 SELU_SCALE = 1.0507009873554804934193349852946
 SELU_SCALE_ALPHA = 1.7580993408473768599402175208123
-
-
-def single(value: float) -> float:
-    """The f32 nearest to a number: what an attribute of an op holds."""
-    return float(struct.unpack("f", struct.pack("f", value))[0])
 
 
 def relu(c: RuleContext, x: Value) -> Value:

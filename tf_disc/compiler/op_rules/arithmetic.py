@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable
 
 from tf_disc.compiler.ir.graph import Value
 from tf_disc.compiler.ir.types import INTEGERS
 from tf_disc.compiler.op_rules import examples
-from tf_disc.compiler.op_rules.dtypes import FLOATING, INTEGRAL, NUMBERS, SIGNED
+from tf_disc.compiler.op_rules.dtypes import FLOATING, INTEGRAL, NUMBERS, SIGNED, single
 from tf_disc.compiler.op_rules.record import (
     Arg,
     Dims,
@@ -194,7 +193,7 @@ def _one_shape(c: RuleContext) -> list[Dims]:
 
 def _approximately(c: RuleContext) -> Value:
     """|x - y| below a tolerance, which is an f32 as attributes are."""
-    (bound,) = struct.unpack("f", struct.pack("f", c.attr("tolerance", 1e-5)))
+    bound = single(c.attr("tolerance", 1e-5))
     difference = c.b.elementwise("sub", c[0], c.b.agreed(c[1], c[0].dims))
     return c.b.elementwise("lt", c.b.elementwise("abs", difference), c.b.scalar(bound, c[0].dtype))
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from tf_disc.compiler.ir.graph import Value
 from tf_disc.compiler.op_rules import examples
-from tf_disc.compiler.op_rules.activations import SELU_SCALE, SELU_SCALE_ALPHA, single
-from tf_disc.compiler.op_rules.dtypes import FLOATING, NUMBERS
+from tf_disc.compiler.op_rules.activations import SELU_SCALE, SELU_SCALE_ALPHA
+from tf_disc.compiler.op_rules.dtypes import FLOATING, NUMBERS, single
 from tf_disc.compiler.op_rules.record import Arg, Dims, Example, OpRule, RuleContext
 
 
