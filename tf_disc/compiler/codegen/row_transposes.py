@@ -28,7 +28,7 @@ _TYPE = ir.FunctionType(ir.VoidType(), [PTR, I64, I64, I64, PTR])
 
 def rows_to_lanes(module: ir.Module, item_bytes: int, width: int) -> ir.Function:
     """The function that fills a buffer from rows in memory. Lanes without a row get the last row's elements."""
-    return _function(module, f"rows_to_lanes_{item_bytes}", item_bytes, width, _Turn.read)
+    return _function(module, f"rows_to_lanes_{item_bytes}", item_bytes, width, _Turn.read_block)
 
 
 def rows_to_lanes_ahead(module: ir.Module, item_bytes: int, width: int) -> ir.Function:
@@ -43,7 +43,7 @@ def rows_to_lanes_ahead(module: ir.Module, item_bytes: int, width: int) -> ir.Fu
 
 def lanes_to_rows(module: ir.Module, item_bytes: int, width: int) -> ir.Function:
     """The function that writes a buffer to rows in memory, those that exist."""
-    return _function(module, f"lanes_to_rows_{item_bytes}", item_bytes, width, _Turn.write)
+    return _function(module, f"lanes_to_rows_{item_bytes}", item_bytes, width, _Turn.write_block)
 
 
 def _function(
@@ -71,6 +71,8 @@ class _Turn:
         self.b = ir.IRBuilder(function.append_basic_block("entry"))
         memory, stride, rows, self.columns, self.buffer = function.args
         step = self.b.mul(stride, ir.Constant(I64, item_bytes))
+        self.block = self.b.mul(stride, ir.Constant(I64, width))
+        self.long = self.b.icmp_signed(">=", step, ir.Constant(I64, LINE_BYTES))
         # Lanes without a row read, and first of all write, the last row.
         last = self.b.sub(rows, ir.Constant(I64, 1))
         self.rows: list[ir.Value] = [memory]
@@ -104,21 +106,35 @@ class _Turn:
         b.ret_void()
 
     def read_ahead(self, column: ir.Value, left: ir.Value | None) -> None:
-        """`read`, and where a cache line begins, a request for the lines that follow the columns."""
+        """`read`, and a request for what follows the columns in each row."""
+        self._ask(column, self.columns, ir.Constant(I1, 1))
+        self.read(column, left)
+
+    def read_block(self, column: ir.Value, left: ir.Value | None) -> None:
+        """`read`, and a request for the next rows, where they are lines apart."""
+        self._ask(column, self.block, self.long)
+        self.read(column, left)
+
+    def write_block(self, column: ir.Value, left: ir.Value | None) -> None:
+        """`write`, and a request for where the next rows go."""
+        self._ask(column, self.block, self.long)
+        self.write(column, left)
+
+    def _ask(self, column: ir.Value, offset: ir.Value, wanted: ir.Value) -> None:
+        """Asks for memory `offset` elements on, a line of each row, where a line of columns begins."""
         b = self.b
         ask, on = (self.function.append_basic_block(n) for n in ("ask", "asked"))
         place = b.mul(column, ir.Constant(I64, self.item_bytes))
         rest = b.and_(place, ir.Constant(I64, LINE_BYTES - 1))
-        b.cbranch(b.icmp_unsigned("==", rest, ir.Constant(I64, 0)), ask, on)
+        begins = b.icmp_unsigned("==", rest, ir.Constant(I64, 0))
+        b.cbranch(b.and_(begins, wanted), ask, on)
         b.position_at_end(ask)
         prefetch = self._declare("llvm.prefetch.p0", ir.VoidType(), [PTR, I32, I32, I32])
         to_read, all_caches, data = (ir.Constant(I32, v) for v in (0, 3, 1))
         for row in self.rows:
-            at = self._at(row, b.add(column, self.columns))
-            b.call(prefetch, [at, to_read, all_caches, data])
+            b.call(prefetch, [self._at(row, b.add(column, offset)), to_read, all_caches, data])
         b.branch(on)
         b.position_at_end(on)
-        self.read(column, left)
 
     def read(self, column: ir.Value, left: ir.Value | None) -> None:
         """A tile of memory into the buffer; `left`: how many of its columns exist, if not all."""
