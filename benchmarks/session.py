@@ -138,6 +138,36 @@ def compare_all(started: Sequence[PeerProcess], slot: str) -> tuple[dict[str, Co
     return found, sum(array.nbytes for array in expected.values())
 
 
+def timed_rows(
+    session: Session,
+    scenario: str,
+    model: str,
+    slot: str,
+    started: Sequence[PeerProcess],
+    flops: int,
+    input_bytes: int,
+) -> list[Row]:
+    """Outputs compared, then calls timed in turn with those of the empty graph: one row a peer."""
+    compared, output_bytes = compare_all(started, slot)
+    before = {p.peer.name: p.totals() for p in started}
+    times = interleaved(session, started, [slot, EMPTY])
+    rows = latency_rows(
+        session,
+        scenario,
+        model,
+        slot,
+        [p.peer for p in started],
+        {p.peer.name: times[p.peer.name, slot] for p in started},
+        {p.peer.name: times[p.peer.name, EMPTY] for p in started},
+        flops,
+        input_bytes + output_bytes,
+        compared,
+    )
+    for found, process in zip(rows, started, strict=True):
+        found["kernel_share"] = kernel_share(before[process.peer.name], process.totals())
+    return rows
+
+
 def latency_rows(
     session: Session,
     scenario: str,

@@ -6,17 +6,7 @@ from collections.abc import Sequence
 
 from benchmarks.comparison import Arrays
 from benchmarks.peer_process import PeerProcess
-from benchmarks.session import (
-    EMPTY,
-    Row,
-    Session,
-    compare_all,
-    interleaved,
-    keep_notes,
-    kernel_share,
-    latency_rows,
-    warm_up,
-)
+from benchmarks.session import EMPTY, Row, Session, keep_notes, timed_rows, warm_up
 from benchmarks.workloads import WORKLOADS, Dims
 
 
@@ -54,27 +44,17 @@ def _measure_model(session: Session, model: str, all_dims: Sequence[Dims]) -> li
                 firsts[process.peer.name] = warm_up(process, label)
 
             started = session.able("latency", f"{model} {label}", loaded, begin)
-            peers = [process.peer for process in started]
-            compared, output_bytes = compare_all(started, label)
-            before = {p.peer.name: p.totals() for p in started}
-            times = interleaved(session, started, [label, EMPTY])
-            after = {p.peer.name: p.totals() for p in started}
-            found = latency_rows(
+            found = timed_rows(
                 session,
                 "latency",
                 model,
                 label,
-                peers,
-                {p.name: times[p.name, label] for p in peers},
-                {p.name: times[p.name, EMPTY] for p in peers},
+                started,
                 session.artifacts.flops(model, dims),
-                sum(array.nbytes for array in inputs.values()) + output_bytes,
-                compared,
+                sum(array.nbytes for array in inputs.values()),
             )
             for row in found:
-                name = row["peer"]
-                row["first_call_ms"] = firsts[name] * 1e3
-                row["kernel_share"] = kernel_share(before[name], after[name])
+                row["first_call_ms"] = firsts[row["peer"]] * 1e3
                 if workload.length is not None:
                     row["length"] = dims[workload.length]
                     row["elements"] = _product(dims)

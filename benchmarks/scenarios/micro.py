@@ -5,17 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from benchmarks.peer_process import processes
-from benchmarks.session import (
-    EMPTY,
-    Row,
-    Session,
-    compare_all,
-    interleaved,
-    keep_notes,
-    kernel_share,
-    latency_rows,
-    warm_up,
-)
+from benchmarks.session import EMPTY, Row, Session, keep_notes, timed_rows, warm_up
 
 
 def measure(session: Session, only: Sequence[str]) -> list[Row]:
@@ -39,29 +29,11 @@ def measure(session: Session, only: Sequence[str]) -> list[Row]:
                 for process in started:
                     input_bytes = process.prepare_case(slot, size)
                     warm_up(process, slot)
-                compared, output_bytes = compare_all(started, slot)
-                before = {p.peer.name: p.totals() for p in started}
-                times = interleaved(session, started, [slot, EMPTY])
-                shares = {
-                    p.peer.name: kernel_share(before[p.peer.name], p.totals()) for p in started
-                }
+                found = timed_rows(session, "micro", name, slot, started, 0, input_bytes)
                 for process in started:
                     process.drop(slot)
-                found = latency_rows(
-                    session,
-                    "micro",
-                    name,
-                    slot,
-                    peers,
-                    {p.name: times[p.name, slot] for p in peers},
-                    {p.name: times[p.name, EMPTY] for p in peers},
-                    0,
-                    input_bytes + output_bytes,
-                    compared,
-                )
                 for row in found:
                     row["bound"] = case["bound"]
-                    row["kernel_share"] = shares[row["peer"]]
                 rows += found
         keep_notes(session, started)
     return rows

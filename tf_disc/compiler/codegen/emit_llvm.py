@@ -9,13 +9,14 @@ from llvmlite import ir
 
 from tf_disc.compiler.codegen import abi
 from tf_disc.compiler.codegen.row_transposes import (
+    LINE_BYTES,
     lanes_to_rows,
     rows_to_lanes,
     rows_to_lanes_ahead,
 )
 from tf_disc.compiler.codegen.scalar_functions import emit, emit_cast
 from tf_disc.compiler.codegen.short_floats import from_memory, to_memory
-from tf_disc.compiler.codegen.vectors import with_element
+from tf_disc.compiler.codegen.vectors import opaque, with_element
 from tf_disc.compiler.errors import InternalError
 from tf_disc.compiler.ir.functions import FUNCTIONS, is_checked
 from tf_disc.compiler.ir.graph import Block, Op, Value, walk
@@ -303,14 +304,13 @@ class TaskEmitter:
         return found
 
     def _store(self, op: Op) -> None:
+        if op.attrs["lanes"]:
+            self._store_lanes(op)
+            return
         pointer, index, value = (self.values[v] for v in op.operands)
         dtype = op.operands[2].dtype
-        scalar = memory_type(dtype)
-        at = self.b.gep(pointer, [index], source_etype=scalar)
-        if not op.attrs["lanes"]:
-            self.b.store(self._to_memory(value, dtype), at)
-            return
-        self._store_lanes(op)
+        at = self.b.gep(pointer, [index], source_etype=memory_type(dtype))
+        self.b.store(self._to_memory(value, dtype), at)
 
     def _store_lanes(self, op: Op) -> None:
         pointer, index, value = (self.values[v] for v in op.operands[:3])
@@ -330,7 +330,7 @@ class TaskEmitter:
     def _store_past_caches(self, op: Op) -> None:
         """A store of lanes; of whole vectors past the caches where the last operand says so."""
         vector = self.width * ITEM_BYTES[op.operands[2].dtype]
-        if self.mask is not None or (op.attrs["alone"] and vector < 64):
+        if self.mask is not None or (op.attrs["alone"] and vector < LINE_BYTES):
             self._store_lanes(op)
             return
         here, past, on = (self.function.append_basic_block(n) for n in ("cached", "past", "stored"))
@@ -342,7 +342,7 @@ class TaskEmitter:
         pointer, index, value = (self.values[v] for v in op.operands[:3])
         dtype = op.operands[2].dtype
         at = self.b.gep(pointer, [index], source_etype=memory_type(dtype))
-        align = min(vector, 64)
+        align = min(vector, LINE_BYTES)
         stored = self.b.store(self._to_memory(self.splat(value), dtype), at, align=align)
         stored.set_metadata("nontemporal", self.module.add_metadata([ir.Constant(I32, 1)]))
         self.b.branch(on)
@@ -350,7 +350,7 @@ class TaskEmitter:
 
     def _begins_line(self, op: Op) -> ir.Value:
         address = self.b.ptrtoint(self.values[op.operands[0]], I64)
-        rest = self.b.and_(address, ir.Constant(I64, 63))
+        rest = self.b.and_(address, ir.Constant(I64, LINE_BYTES - 1))
         return self.b.icmp_unsigned("==", rest, ir.Constant(I64, 0))
 
     def _fence(self, _: Op | None = None) -> None:
@@ -504,7 +504,7 @@ class TaskEmitter:
         if any(
             o.name.startswith("store") and o.operands[2].dtype not in _WIDE for o in walk(region)
         ):
-            count = self._opaque(count)
+            count = opaque(self.b, count)
         self.mask = self.b.icmp_unsigned("<", lanes, self.splat(count))
         for argument, value in zip(region.args, [main, *sums], strict=True):
             self.values[argument] = value
@@ -523,15 +523,6 @@ class TaskEmitter:
             phi.add_incoming(new, after)
             result.append(phi)
         return result
-
-    def _opaque(self, value: ir.Value) -> ir.Value:
-        """The value, of which the optimizer knows nothing any more.
-
-        LLVM 22 turns a masked store of narrowed elements into a store of one whole wide element where it sees that
-        the mask is one lane: the two bytes of a bf16 become four, past the end of the buffer.
-        """
-        type_ = ir.FunctionType(value.type, [value.type])
-        return self.b.asm(type_, "", "=r,0", [value], side_effect=False)
 
     def _hreduce(self, op: Op) -> ir.Value:
         value = self.values[op.operands[0]]

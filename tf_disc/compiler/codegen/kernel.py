@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from tf_disc.compiler.codegen.coordinates import Coordinate
 from tf_disc.compiler.codegen.evaluation import COMBINE, SHORT_ROW, Argument, Evaluator
-from tf_disc.compiler.codegen.row_transposes import MOST_LANES
+from tf_disc.compiler.codegen.row_transposes import LINE_BYTES, MOST_LANES
 from tf_disc.compiler.ir.dims import Dim, as_dim, product
 from tf_disc.compiler.ir.functions import FUNCTIONS
 from tf_disc.compiler.ir.graph import Block, Op, Value
@@ -32,7 +32,6 @@ COLUMN_ITEM = 16
 #: Values of at least so many bytes are written past the caches. Measured on 2 cores with 32 MB of L3: a copy of 50 MB
 #: runs at 36 GB/s with plain stores and at 54 past the caches, one of 12 MB at 86 and 52.
 PAST_CACHES = 24 << 20
-LINE_BYTES = 64
 
 #: Instructions on an element that a core does in a ns, where data are in cache: one vector of 16 lanes a cycle, or two
 #: of 8. Measured: 64 x 768 LayerNorm 0.22 ns an element, 32 x 3072 GELU 0.34, which are 11 and 23 instructions.

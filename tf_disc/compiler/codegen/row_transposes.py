@@ -12,12 +12,15 @@ from collections.abc import Callable, Sequence
 
 from llvmlite import ir
 
+from tf_disc.compiler.codegen.vectors import opaque
+
 I1, I32, I64 = ir.IntType(1), ir.IntType(32), ir.IntType(64)
 I8 = ir.IntType(8)
 PTR = ir.PointerType()
 
 #: As many lanes as a vector has at most.
 MOST_LANES = 16
+#: A cache line.
 LINE_BYTES = 64
 #: Columns of a tile.
 TILE = 4
@@ -169,9 +172,7 @@ class _Turn:
     def _mask(self, left: ir.Value) -> ir.Value:
         count = self.b.trunc(left, I32)
         if self.item_bytes < 4:
-            # See TaskEmitter.opaque: LLVM must not know which lanes a narrow store writes.
-            type_ = ir.FunctionType(I32, [I32])
-            count = self.b.asm(type_, "", "=r,0", [count], side_effect=False)
+            count = opaque(self.b, count)
         lanes = ir.Constant(ir.VectorType(I32, TILE), list(range(TILE)))
         one = self.b.insert_element(
             ir.Constant(lanes.type, ir.Undefined), count, ir.Constant(I32, 0)

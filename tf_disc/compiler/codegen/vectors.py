@@ -40,3 +40,13 @@ def intrinsic(b: ir.IRBuilder, name: str, *args: ir.Value) -> ir.Value:
     if callee is None:
         callee = ir.Function(b.module, ir.FunctionType(type_, [type_] * len(args)), full)
     return b.call(callee, args)
+
+
+def opaque(b: ir.IRBuilder, value: ir.Value) -> ir.Value:
+    """The value, of which the optimizer knows nothing any more.
+
+    LLVM 22 turns a masked store of narrowed elements into a store of one whole wide element where it sees that
+    the mask is one lane: the two bytes of a bf16 become four, past the end of the buffer.
+    """
+    type_ = ir.FunctionType(value.type, [value.type])
+    return b.asm(type_, "", "=r,0", [value], side_effect=False)
