@@ -81,9 +81,67 @@ def bias_gradient(m: _Maker, s: _Source) -> None:
         m.add(name, x.dtype, (channels,), bound, x.exact)
 
 
+def attention(m: _Maker, s: _Source) -> None:
+    """Two products with up to three steps between them, of operands that are views or results."""
+    x = m.recent(s, lambda e: e.dtype == "f32" and 2 <= len(e.shape) <= 4 and e.bound < 100)
+    if x is None:
+        return
+    rank = len(x.shape)
+    rows, width = x.shape[-2:]
+    count = int(np.prod(x.shape[:-1])) * rows
+    if count > MAX_ELEMENTS or x.bound**2 * max(width, 1) >= EXACT:
+        return
+    other = m.recent(s, lambda e: e.dtype == "f32" and e.shape == x.shape and e.bound < 100) or x
+    bound = x.bound * other.bound * max(width, 1)
+    attrs = {"adj_x": False, "adj_y": True}
+    scores = m.w.node("BatchMatMulV2", x.name, other.name, **attrs)
+    shape = (*x.shape[:-1], rows)
+    if s.below(4) == 0:
+        m.add(scores, "f32", shape, bound, x.exact and other.exact)
+    y, exact = scores, x.exact and other.exact
+    for _ in range(s.below(3)):
+        mask = m.recent(
+            s, lambda e: e.dtype in ("f32", "bool") and _spreads(e.shape, shape) and e.bound < 100
+        )
+        if mask is None:
+            continue
+        if mask.dtype == "bool":
+            y = m.w.node("SelectV2", mask.name, y, m.w.constant(-3.0, "f32"))
+        else:
+            y = m.w.node("AddV2", y, mask.name)
+            bound, exact = bound + mask.bound, exact and mask.exact
+    if bound >= 80:
+        y = m.w.node("Mul", y, m.w.constant(2.0**-20, "f32"))
+        bound = 4
+    kind = s.of(("Softmax", "Softmax", "Sigmoid", "Relu"))
+    p = m.w.node(kind, y)
+    m_bound = 1 if kind != "Relu" else bound
+    if s.below(4) == 0:
+        m.add(p, "f32", shape, m_bound, False)
+    v = m.recent(s, lambda e: e.dtype == "f32" and e.shape == x.shape and e.bound < 100) or x
+    if m_bound * v.bound * max(rows, 1) >= EXACT:
+        return
+    mixed = m.w.node("BatchMatMulV2", p, v.name, adj_x=False, adj_y=False)
+    result = x.shape
+    if rank > 2 and s.below(2):
+        perm = [*range(rank - 3), rank - 2, rank - 3, rank - 1]
+        mixed = m.w.node("Transpose", mixed, m.w.constant(perm))
+        result = tuple(x.shape[a] for a in perm)
+    m.add(mixed, "f32", result, m_bound * v.bound * max(rows, 1), False)
+
+
+def _spreads(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
+    try:
+        return np.broadcast_shapes(shape, to) == to
+    except ValueError:
+        return False
+
+
 STEPS: tuple[Callable[[_Maker, _Source], None], ...] = (
     einsum,
     einsum,
     typed_product,
     bias_gradient,
+    attention,
+    attention,
 )

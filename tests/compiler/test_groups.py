@@ -9,15 +9,15 @@ from tests.compiler.samples import SAMPLES, optimized
 from tests.compiler.test_memory import read_by
 from tf_disc.compiler.ir.dims import product
 from tf_disc.compiler.ir.graph import Graph, Value
-from tf_disc.compiler.passes.groups import form_groups, splits
+from tf_disc.compiler.passes.groups import form_groups
 from tf_disc.compiler.passes.materialize import storage_of
-from tf_disc.compiler.passes.views import FULL, INDEX_MAPS
+from tf_disc.compiler.passes.views import FULL, INDEX_MAPS, splits
 
 
 def check_groups(graph: Graph) -> None:
     """Raises AssertionError for a group that could not run."""
     groups, inlined = form_groups(graph)
-    placed = [op for group in groups for op in (*group.tiles, *group.ops)]
+    placed = [op for group in groups for op in group.all_ops]
     computing = [op for op in graph.ops if op.name not in INDEX_MAPS]
     assert len(placed) == len(set(placed)), "an op is in two groups"
     assert set(placed) | inlined == set(computing) and not set(placed) & inlined
@@ -25,12 +25,12 @@ def check_groups(graph: Graph) -> None:
     inputs = {item.value for item in graph.inputs}
     done: set[Value] = set(inputs)
     for group in groups:
-        members = {op.result for op in (*group.tiles, *group.ops)}
+        members = {op.result for op in group.all_ops}
         for value in read_by(group, set(inlined)):
             constant = value.op is not None and value.op.name in ("const", "iota", "sizes")
             assert value in done or constant, f"group {group.name} runs before what it reads"
         done |= members
-        if group.kind != "loop":
+        if group.kind not in ("loop", "attention"):
             continue
         assert group.rows is not None and group.columns is not None
         for op in group.ops:

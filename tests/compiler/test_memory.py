@@ -19,7 +19,7 @@ Span = tuple[int, int]
 def read_by(group: Group, inlined: set[object]) -> set[Value]:
     """Every value that a group reads, through index maps and the ops that it computes for itself."""
     found: set[Value] = set()
-    members = {op.result for op in (*group.ops, *group.tiles)}
+    members = {op.result for op in group.all_ops}
 
     def follow(value: Value) -> None:
         op = value.op
@@ -29,7 +29,7 @@ def read_by(group: Group, inlined: set[object]) -> set[Value]:
         elif value not in members:
             found.add(value)
 
-    for op in (*group.ops, *group.tiles):
+    for op in group.all_ops:
         for operand in op.operands:
             follow(operand)
     return found

@@ -82,11 +82,13 @@ def compile_cluster(
     features: str = "",
     precision: str = "f32",
     dump: str = "",
+    attention: bool = True,
 ) -> Artifact:
     """Compiles a cluster file (docs/contracts.md 3).
 
     target: one of codegen/machine.py; features: LLVM's feature text on top. precision: recorded; products run in
-    f32 today. dump: a folder for every stage's text. Raises UnsupportedError with the node and the reason.
+    f32 today. dump: a folder for every stage's text. attention: False leaves its products and loops apart, which
+    tests compare. Raises UnsupportedError with the node and the reason.
     """
     machine_for(target)
     del precision
@@ -100,7 +102,7 @@ def compile_cluster(
         run(graph)
         verify_graph(graph)
         stages.done(name, lambda: print_graph(graph))
-    groups, inlined = form_groups(graph)
+    groups, inlined = form_groups(graph, attention=attention)
     memory = plan_memory(graph, groups, inlined)
     stages.done("groups", lambda: describe_groups(graph, groups, memory))
     weights = {i.value for i in graph.inputs if i.kind == "weight"}
@@ -136,9 +138,10 @@ def describe_groups(graph: Graph, groups: list[Group], memory: Memory) -> str:
     for i, group in enumerate(groups):
         shape = f"{group.rows} x {group.columns}" + (" flat" if group.flat else "")
         lines.append(f"group {i} {group.kind} [{shape}] {group.name}")
-        for op in (*group.tiles, *group.ops):
+        for op in group.all_ops:
             value = op.result
-            mark = "tile" if op in group.tiles else group.levels.get(value, "")
+            mark = group.levels.get(value, "")
+            mark = "tile" if op in group.tiles else "after" if op in group.after else mark
             place = memory.places.get(value)
             stored = (
                 f" -> {place.kind} {place.offset or place.index}"

@@ -14,10 +14,10 @@ from tf_disc.compiler.codegen.coordinates import Coordinate, CoordinateMath
 from tf_disc.compiler.codegen.loop_builder import LoopBuilder
 from tf_disc.compiler.codegen.row_transposes import MOST_LANES
 from tf_disc.compiler.errors import InternalError
-from tf_disc.compiler.ir.dims import Dim, DimLike, as_dim
+from tf_disc.compiler.ir.dims import Dim, DimLike, as_dim, product
 from tf_disc.compiler.ir.graph import Op, Value
 from tf_disc.compiler.ir.types import FLOATS, ITEM_BYTES, LoopType
-from tf_disc.compiler.passes.groups import Group, splits, trailing_reduction
+from tf_disc.compiler.passes.groups import Group, trailing_reduction
 from tf_disc.compiler.passes.split_reductions import identity
 from tf_disc.compiler.passes.views import (
     FULL,
@@ -29,6 +29,7 @@ from tf_disc.compiler.passes.views import (
     padded_axes,
     reshape_groups,
     row_major,
+    splits,
     strided_view,
     through_broadcast,
 )
@@ -61,6 +62,15 @@ class Argument:
     op: Op | None = None
 
 
+@dataclass(frozen=True)
+class MatrixRow:
+    """The loop's row as row `row` of matrix `batch` of a batch of matrices of `height` rows."""
+
+    batch: Coordinate
+    row: Coordinate
+    height: Dim
+
+
 def _aligned(num_bytes: Dim) -> Dim:
     return (num_bytes + 63) // 64 * 64
 
@@ -76,7 +86,8 @@ class Evaluator:
         self.math = CoordinateMath(self.b)
         self.arguments: list[Argument] = []
         self._argument_index: dict[tuple[object, ...], int] = {}
-        self.members = {op.result for op in group.ops} if group.kind == "loop" else set()
+        loops = group.kind in ("loop", "attention")
+        self.members = {op.result for op in group.ops} if loops else set()
         self.tiles = {op.result: i for i, op in enumerate(group.tiles)}
         self.rows = group.rows if group.rows is not None else as_dim(1)
         self.columns = group.columns if group.columns is not None else as_dim(1)
@@ -98,7 +109,11 @@ class Evaluator:
         self.kept: dict[Value, Value] = {}  # row buffers: value -> pointer
         self.kept_ready: set[Value] = set()
         self.tile_pointers: list[Value] = []
+        self.blocks: dict[
+            Value, Value
+        ] = {}  # full values that are stored in a block of rows of their own
         self.tile_start: Value | None = None
+        self.matrix_row: MatrixRow | None = None
         self.where: Value | None = None  # inside a pad: where its operand is
 
     # -- the task's block ------------------------------------------------------------
@@ -138,18 +153,37 @@ class Evaluator:
         if not isinstance(place, str):
             return place
         assert self.row is not None
-        row = self.row
         if place == ROW:
-            return tuple(self.math.split(row, [self.size(d) for d in dims]))
+            return tuple(self._split_row(dims))
         cut = splits(tuple(dims), self.rows)
         if cut is None or self.column is None:
             raise InternalError(
                 f"shape {[str(d) for d in dims]} has no cut after {self.rows} elements"
             )
         return (
-            *self.math.split(row, [self.size(d) for d in dims[:cut]]),
+            *self._split_row(dims[:cut]),
             *self.math.split(self.column, [self.size(d) for d in dims[cut:]]),
         )
+
+    def _row_parts(self, dims: Sequence[Dim]) -> list[tuple[Coordinate, int, int]]:
+        """The loop's row as numbers that some axes each are cut out of: [first, last) of `dims`, which are the rows.
+
+        A block of rows of one matrix knows the matrix: its axes do not change from row to row.
+        """
+        assert self.row is not None
+        known = self.matrix_row
+        if known is not None:
+            for cut in range(len(dims) + 1):
+                if product(dims[cut:]) == known.height:
+                    return [(known.batch, 0, cut), (known.row, cut, len(dims))]
+        return [(self.row, 0, len(dims))]
+
+    def _split_row(self, dims: Sequence[Dim]) -> list[Coordinate]:
+        """The loop's row as one coordinate an axis."""
+        found: list[Coordinate] = []
+        for linear, first, last in self._row_parts(dims):
+            found += self.math.split(linear, [self.size(d) for d in dims[first:last]])
+        return found
 
     def position(self, place: str) -> Coordinate:
         """A canonical place as a position in a dense array."""
@@ -205,12 +239,8 @@ class Evaluator:
         if value in self.tiles:
             if place != FULL:
                 raise InternalError("a tile is read at another place than its own")
-            assert self.row is not None and self.tile_start is not None and self.column is not None
-            assert self.row.base is not None
-            local = self.b.int_op("isub", self.row.base, self.tile_start)
-            start = self.b.int_op("imul", local, self.size(self.columns))
-            position = self.math.add(Coordinate(start), self.column)
-            return self._load(self.tile_pointers[self.tiles[value]], value.dtype, position)
+            pointer = self.tile_pointers[self.tiles[value]]
+            return self._load(pointer, value.dtype, self.place_in_tile())
         if op is not None and op in self.inlined:
             if op.name.startswith("reduce_"):
                 return self._column_reduction(op, place)
@@ -222,6 +252,14 @@ class Evaluator:
             return loaded
         assert op is not None
         return self._map(op, place)
+
+    def place_in_tile(self) -> Coordinate:
+        """Where this row and column are in a block of rows that begins at `tile_start`."""
+        assert self.row is not None and self.tile_start is not None and self.column is not None
+        assert self.row.base is not None
+        local = self.b.int_op("isub", self.row.base, self.tile_start)
+        start = self.b.int_op("imul", local, self.size(self.columns))
+        return self.math.add(Coordinate(start), self.column)
 
     def _apply(self, op: Op, place: Place) -> Value:
         operands = [self.evaluate(v, place) for v in op.operands]
@@ -306,13 +344,12 @@ class Evaluator:
                 for d, s in zip(view.dims, view.strides, strict=True)
             ]
             return self.math.linear(place, strides)
-        assert self.row is not None
-        parts = [(self.row, 0, len(view.dims))]
+        parts = self._row_parts(view.dims)
         if place == FULL:
             cut = splits(view.dims, self.rows)
             if cut is None or self.column is None:
                 raise InternalError(f"a view has no cut after {self.rows} elements")
-            parts = [(self.row, 0, cut), (self.column, cut, len(view.dims))]
+            parts = [*self._row_parts(view.dims[:cut]), (self.column, cut, len(view.dims))]
         total = self.math.constant(0)
         for linear, first, last in parts:
             dims, steps = collapsed(view.dims[first:last], view.strides[first:last])
@@ -396,7 +433,7 @@ class Evaluator:
         if cut is None or self.row is None or self.column is None:
             raise InternalError(f"a pad has no cut after {self.rows} elements")
         total, where = Coordinate(self.size(view.offset)), None
-        for linear, first, last in ((self.row, 0, cut), (self.column, cut, len(dims))):
+        for linear, first, last in (*self._row_parts(dims[:cut]), (self.column, cut, len(dims))):
             axes = padded_axes(op, view.strides, first, last)
             for c, axis in zip(
                 self.math.split(linear, [self.size(a.new) for a in axes]), axes, strict=True

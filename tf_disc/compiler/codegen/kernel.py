@@ -167,7 +167,7 @@ class KernelBuilder(Evaluator):
             self.arguments,
             count,
             grain,
-            self._item_cost(),
+            self.item_cost(),
             self.scratch,
             tiles_per_slot(self.group.tiles),
         )
@@ -184,7 +184,7 @@ class KernelBuilder(Evaluator):
         """Elements of a flat group's item."""
         return COLUMN_ITEM if self._column_reductions() else FLAT_ITEM
 
-    def _item_cost(self) -> Dim:
+    def item_cost(self) -> Dim:
         """Estimated ns of an item, from instruction counts."""
         instructions, row_ns = 2, 10
         for op in self.group.ops:
@@ -221,7 +221,7 @@ class KernelBuilder(Evaluator):
         body()
         self.b.close("for", [low, high], [], step=1)
 
-    def _prepare_phases(self) -> tuple[dict[Value, int], list[Value]]:
+    def prepare_phases(self) -> tuple[dict[Value, int], list[Value]]:
         """Each member's phase, and the values with a row buffer, which they are given."""
         depth = self._depths()
         kept = self._choose_kept(depth)
@@ -237,7 +237,7 @@ class KernelBuilder(Evaluator):
         return self.columns.value is None or self.columns.value <= SHORT_ROW
 
     def _rows(self, begin: Value, end: Value) -> None:
-        depth, kept = self._prepare_phases()
+        depth, kept = self.prepare_phases()
         middle = begin
         if self._may_be_short():
             if self.columns.value is None:
@@ -250,7 +250,7 @@ class KernelBuilder(Evaluator):
                 middle = end
             self._rows_in_lanes(begin, middle, depth, kept)
         if middle is not end:
-            self._row_loop(middle, end, lambda: self._phases(depth, kept))
+            self._row_loop(middle, end, lambda: self.phases(depth, kept))
 
     def _rows_in_lanes(
         self, begin: Value, end: Value, depth: dict[Value, int], kept: list[Value]
@@ -260,7 +260,7 @@ class KernelBuilder(Evaluator):
         self.b.lane_depth = len(self.b.scopes) - 1
         self.row, self.lanes_end = Coordinate(row, 1), end
         self.turned_ready = set()
-        self._phases(depth, kept)
+        self.phases(depth, kept)
         for value in self.stores:
             if self.group.levels[value] == FULL:
                 self.turn("lanes_to_rows", value)
@@ -268,7 +268,7 @@ class KernelBuilder(Evaluator):
         self.b.close("vfor", [begin, end], [], combine=())
 
     def _tiled(self, begin: Value, end: Value) -> None:
-        depth, kept = self._prepare_phases()
+        depth, kept = self.prepare_phases()
         tile = self.size(TILE_ROWS)
         self.tile_pointers = [
             self.task_buffer(TILE_ROWS * self.columns * ITEM_BYTES[op.result.dtype])
@@ -281,7 +281,7 @@ class KernelBuilder(Evaluator):
         for op, pointer in zip(self.group.tiles, self.tile_pointers, strict=True):
             self.gemm_packed(op, start, rows, pointer)
         last = self.b.int_op("iadd", start, rows)
-        self._row_loop(start, last, lambda: self._phases(depth, kept))
+        self._row_loop(start, last, lambda: self.phases(depth, kept))
         self.b.close("tile_for", [begin, end, tile], [])
 
     def gemm_packed(self, op: Op, start: Value, rows: Value, c: Value) -> None:
@@ -311,6 +311,12 @@ class KernelBuilder(Evaluator):
     def store(self, value: Value) -> None:
         """Writes a member's element(s) at this place."""
         level = self.group.levels[value]
+        if value in self.blocks:
+            at = self.place_in_tile()
+            assert at.base is not None
+            element = self.evaluate(value, level)
+            self.b.effect("store", [self.blocks[value], at.base, element], lanes=True)
+            return
         at = self.position(level)
         if level == FULL and self.lanes_end is not None:
             assert self.kept_at is not None and self.kept_at.base is not None
@@ -350,7 +356,7 @@ class KernelBuilder(Evaluator):
             whole = self.b.pure("and", [whole, rows], flag)
         return self.b.pure("and", [large, whole], flag)
 
-    def _phases(self, depth: dict[Value, int], kept: list[Value]) -> None:
+    def phases(self, depth: dict[Value, int], kept: list[Value]) -> None:
         self.reduced = {}
         self.kept_ready = set()
         full = [op for op in self.group.ops if self.group.levels[op.result] == FULL]

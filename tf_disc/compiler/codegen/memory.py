@@ -51,11 +51,11 @@ def plan_memory(graph: Graph, groups: list[Group], inlined: set[Op]) -> Memory:
     """Assigns a place to everything that one group stores and another reads."""
     home: dict[Value, int] = {}
     for i, group in enumerate(groups):
-        for op in (*group.ops, *group.tiles):
+        for op in group.all_ops:
             home[op.result] = i
     last: dict[Value, int] = {}
     for i, group in enumerate(groups):
-        for op in (*group.ops, *group.tiles):
+        for op in group.all_ops:
             for operand in op.operands:
                 for value in _deep_sources(operand, inlined):
                     if home[value] != i:
@@ -74,7 +74,7 @@ def plan_memory(graph: Graph, groups: list[Group], inlined: set[Op]) -> Memory:
     end = as_dim(0)
     for i, group in enumerate(groups):
         stores[i] = []
-        for op in group.ops:
+        for op in group.all_ops:
             value = op.result
             if value not in last and value not in outputs and not may_refuse(op):
                 continue

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
+from tf_disc.compiler.codegen.attention_kernel import attention_kernel
 from tf_disc.compiler.codegen.coordinates import Coordinate
 from tf_disc.compiler.codegen.kernel import TILE_ROWS, Kernel, KernelBuilder, tiles_per_slot
+from tf_disc.compiler.codegen.matrices import address, leading, operand_view, result_view
 from tf_disc.compiler.codegen.scan_kernel import scan_kernel
 from tf_disc.compiler.codegen.scatter_kernel import scatter_kernel
 from tf_disc.compiler.codegen.strip_kernel import strip_kernel, strip_reductions
 from tf_disc.compiler.codegen.transpose_kernel import transpose_kernel, turned_operands
-from tf_disc.compiler.errors import InternalError
 from tf_disc.compiler.ir.dims import Dim, as_dim, product
 from tf_disc.compiler.ir.graph import Op, Value
 from tf_disc.compiler.ir.types import ITEM_BYTES, LoopType
 from tf_disc.compiler.passes.groups import Group, is_weight_product
-from tf_disc.compiler.passes.views import View, row_major, strided_view
 
 #: Rows of one item of a product without a batch.
 DENSE_ROWS = 64
@@ -36,6 +34,8 @@ def build_kernel(
         return scan_kernel(builder)
     if group.kind == "scatter":
         return scatter_kernel(builder)
+    if group.kind == "attention":
+        return attention_kernel(builder)
     reductions = strip_reductions(group)
     if reductions:
         return strip_kernel(builder, reductions)
@@ -85,52 +85,28 @@ def _dense_product(k: KernelBuilder) -> Kernel:
     """One matrix of a batch an item; without a batch, a block of rows and columns an item."""
     (op,) = k.group.ops
     begin, end = k.b.task_arguments()
-    perm = op.attrs.get("out_perm", tuple(range(len(op.result.dims))))
-    out_dims, out_strides = [as_dim(1)] * len(perm), [as_dim(1)] * len(perm)
-    for i, stride in enumerate(row_major(op.result.dims)):
-        out_dims[perm[i]], out_strides[perm[i]] = op.result.dims[i], stride
-    a, b = (
-        _matrix(op.operands[0], op.attrs["transpose_a"]),
-        _matrix(op.operands[1], op.attrs["transpose_b"]),
-    )
-    m, n, inner = out_dims[-2], out_dims[-1], a.dims[-1]
-    batch = out_dims[:-2]
-    blocked = not [d for d in batch if not d.is_one]
+    a, b, out = operand_view(op, 0), operand_view(op, 1), result_view(op)
+    (m, n), inner = out.dims[-2:], a.dims[-1]
+    batch = out.dims[:-2]
+    blocked = not batch
     width = _column_width(m, n, inner) if blocked else n
     row_blocks, column_blocks = _blocks(m, as_dim(DENSE_ROWS)), _blocks(n, width)
     (item,) = k.b.open([LoopType("i64")])
     zero = k.b.index(0)
     row, column, rows, columns = zero, zero, k.size(m), k.size(n)
-    where = [k.math.constant(0)] * len(batch)
+    matrix = k.math.constant(0)
     if blocked:
         row, rows, column, columns = _block(k, item, (m, n), width, column_blocks)
     else:
-        where = k.math.split(Coordinate(item), [k.size(d) for d in batch])
-
-    def pointer(
-        base: Value,
-        offset: Dim,
-        strides: Sequence[Dim],
-        dtype: str,
-        at_row: Value,
-        at_column: Value,
-    ) -> Value:
-        at = k.math.linear(
-            [*where, Coordinate(at_row), Coordinate(at_column)], [k.size(s) for s in strides]
-        )
-        at = k.math.add(at, Coordinate(k.size(offset)))
-        assert at.base is not None
-        offset_bytes = k.b.int_op("imul", at.base, k.b.index(ITEM_BYTES[dtype]))
-        return k.b.pure("ptradd", [k.buffer(base), offset_bytes], LoopType("ptr"))
-
+        matrix = Coordinate(item)
     dtype = op.result.dtype
-    left = pointer(a.base, a.offset, a.strides, dtype, row, zero)
-    right = pointer(b.base, b.offset, b.strides, dtype, zero, column)
-    out = pointer(op.result, as_dim(0), out_strides, dtype, row, column)
-    (ta, lda), (tb, ldb) = _leading(a), _leading(b)
+    left = address(k, a, matrix, row, zero)
+    right = address(k, b, matrix, zero, column)
+    to = address(k, out, matrix, row, column)
+    (ta, lda), (tb, ldb) = leading(a), leading(b)
     k.b.effect(
         "gemm_dense",
-        [rows, columns, k.size(inner), left, k.size(lda), right, k.size(ldb), out, k.size(out_strides[-2])],
+        [rows, columns, k.size(inner), left, k.size(lda), right, k.size(ldb), to, k.size(out.strides[-2])],
         dtype=dtype, transpose_a=ta, transpose_b=tb,
     )  # fmt: skip
     k.b.close("for", [begin, end], [], step=1)
@@ -157,27 +133,3 @@ def _block(
     row, rows = part(k.b.int_op("idiv", item, blocks), as_dim(DENSE_ROWS), m)
     column, columns = part(k.b.int_op("imod", item, blocks), width, n)
     return row, rows, column, columns
-
-
-def _matrix(value: Value, transposed: bool) -> View:
-    """An operand's view with its last two axes in the order of the product's definition."""
-    view = strided_view(value)
-    if view is None:
-        raise InternalError("an operand of a product is no view of stored elements")
-    if not transposed:
-        return view
-    dims, strides = view.dims, view.strides
-    return View(
-        view.base,
-        view.offset,
-        (*dims[:-2], dims[-1], dims[-2]),
-        (*strides[:-2], strides[-1], strides[-2]),
-    )
-
-
-def _leading(view: View) -> tuple[bool, Dim]:
-    """Whether the library must transpose the matrix, and its leading dimension."""
-    (rows, columns), (m, n) = view.strides[-2:], view.dims[-2:]
-    if columns == 1 or n.is_one:
-        return False, rows if not m.is_one else n
-    return True, columns if not n.is_one else m

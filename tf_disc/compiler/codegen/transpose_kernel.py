@@ -16,8 +16,8 @@ from tf_disc.compiler.ir.dims import Dim, as_dim, product
 from tf_disc.compiler.ir.functions import FUNCTIONS
 from tf_disc.compiler.ir.graph import Op, Value
 from tf_disc.compiler.ir.types import ITEM_BYTES, LoopType
-from tf_disc.compiler.passes.groups import Group, splits
-from tf_disc.compiler.passes.views import FULL, View, collapsed, row_major, strided_view
+from tf_disc.compiler.passes.groups import Group
+from tf_disc.compiler.passes.views import FULL, View, collapsed, row_major, splits, strided_view
 
 #: Elements of the innermost axis of a block: eight cache lines of f32 of each row, which is what memory likes …
 BLOCK = 128

@@ -153,6 +153,9 @@ class _Lowering:
     def product(self, a: _Term, b: _Term, contracted: list[str]) -> Value:
         output = self.equation.output
         rows = [x for x in output if x in a.labels and x not in b.labels and not _broadcasts(x)]
+        if not (_adjacent(rows, a.labels) and _adjacent(rows, output)):
+            # Grouped queries: one axis makes the rows of a matrix, and b is read again for each of the others.
+            rows = [max(reversed(rows), key=self.length)]
         columns = [x for x in output if x in b.labels and x not in a.labels and not _broadcasts(x)]
         batch = [x for x in output if x not in rows and x not in columns]
         left, turned_left = self.matrices(a, batch, rows, contracted)
@@ -161,6 +164,11 @@ class _Lowering:
         order = [*batch, *rows, *columns]
         result = self.c.b.reshape(result, self.dims(order))
         return self.c.b.transpose(result, [order.index(label) for label in output])
+
+    def length(self, label: str) -> int:
+        """A size for comparison: what is not known is taken for large."""
+        size = self.sizes[label].value
+        return 1 << 62 if size is None else size
 
     def matrices(
         self, term: _Term, batch: list[str], first: list[str], second: list[str]
@@ -177,6 +185,14 @@ class _Lowering:
         return self.c.b.broadcast(value, [*self.dims(batch), *matrix]), turned
 
 
+def _adjacent(labels: Sequence[str], order: Sequence[str]) -> bool:
+    """True where labels follow each other: their axes are one axis of memory."""
+    if not labels:
+        return True
+    first = order.index(labels[0])
+    return list(order[first : first + len(labels)]) == list(labels)
+
+
 _EQUATIONS: tuple[tuple[str, tuple[tuple[int, ...], ...]], ...] = (
     # Products of matrices, and what Keras' EinsumDense and MultiHeadAttention write.
     ("ab,bc->ac", ((3, 4), (4, 5))), ("ab,bc->ca", ((3, 4), (4, 5))), ("ba,cb->ac", ((4, 3), (5, 4))),
@@ -186,6 +202,9 @@ _EQUATIONS: tuple[tuple[str, tuple[tuple[int, ...], ...]], ...] = (
     ("abc,abd->acd", ((2, 5, 3), (2, 5, 4))), ("abc,acd->abd", ((0, 2, 3), (0, 3, 4))),
     ("abc,acd->abd", ((2, 3, 0), (2, 0, 4))),
     ("bnqd,bnkd->bnqk", ((2, 3, 5, 16), (2, 3, 7, 16))), ("abc,bd->dca", ((2, 3, 4), (3, 5))),
+    # Grouped queries: several heads of one operand by one of the other.
+    ("bsngd,btnd->bngst", ((2, 5, 3, 2, 8), (2, 7, 3, 8))), ("bngst,btnd->bsngd", ((2, 3, 2, 5, 7), (2, 7, 3, 8))),
+    ("bsgnd,btnd->bgnst", ((1, 3, 2, 2, 4), (1, 5, 2, 4))), ("abcd,be->caed", ((2, 3, 4, 5), (3, 6))),
     # A vector on one side or on both, and no contraction.
     ("ab,b->a", ((3, 17), (17,))), ("a,ab->b", ((17,), (17, 3))), ("a,a->", ((33,), (33,))),
     ("abc,abc->ab", ((2, 3, 19), (2, 3, 19))),

@@ -5,6 +5,7 @@ the trailing axes; what they hand to each other stays in registers or in a row b
 FULL (one value an element) or ROW (one value a row: a reduction's result and what is computed of it).
 A *product* is a matmul. One whose result only a loop group reads, in order, becomes a tile of that group:
 computed for a few rows, then used at once while it is hot in cache.
+*Attention* is such a loop with products of batches of matrices in front of it and behind it (passes/attention.py).
 A *concat* writes its operands side by side; a *scan* is a running sum; a *scatter* joins rows into rows by index.
 
 Index maps (passes/views.py) belong to no group: their readers follow them.
@@ -18,13 +19,16 @@ from dataclasses import dataclass, field
 from tf_disc.compiler.ir.dims import Dim, product
 from tf_disc.compiler.ir.functions import FUNCTIONS, is_checked
 from tf_disc.compiler.ir.graph import Graph, Op, Value
+from tf_disc.compiler.passes.attention import take_attention
 from tf_disc.compiler.passes.materialize import storage_of
 from tf_disc.compiler.passes.views import (
     FULL,
     INDEX_MAPS,
     ROW,
     collapsed,
+    in_order,
     padded_axes,
+    splits,
     strided_view,
     through_broadcast,
 )
@@ -32,6 +36,9 @@ from tf_disc.compiler.passes.views import (
 #: Columns up to which a product is computed tile by tile in front of its epilogue: 64 rows of them stay in L2.
 MAX_TILE_COLUMNS = 4096
 
+
+#: Vector instructions on ranges that every reader does for itself.
+MAX_PLACE_COST = 4
 
 #: Known columns below this leave most lanes idle: several axes become columns where lanes can read them so.
 NARROW = 32
@@ -44,7 +51,10 @@ COMPUTING_READERS = ("concat", "scan", "scatter")
 
 @dataclass(eq=False)
 class Group:
-    """See the module's docstring. `flat`: columns are all elements and tasks are ranges of them."""
+    """See the module's docstring. `flat`: columns are all elements and tasks are ranges of them.
+
+    `tiles`: products that are computed block by block in front of `ops`; `after`: those behind them.
+    """
 
     kind: str
     ops: list[Op] = field(default_factory=list)
@@ -53,12 +63,18 @@ class Group:
     columns: Dim | None = None
     levels: dict[Value, str] = field(default_factory=dict)
     tiles: list[Op] = field(default_factory=list)
+    after: list[Op] = field(default_factory=list)
     flat: bool = False
+
+    @property
+    def all_ops(self) -> list[Op]:
+        """Everything that it computes, in an order in which it can."""
+        return [*self.tiles, *self.ops, *self.after]
 
     @property
     def name(self) -> str:
         """Its ops' names, joined, for traces and reports."""
-        names = [op.name for op in (*self.tiles, *self.ops)]
+        names = [op.name for op in self.all_ops]
         short = "_".join(dict.fromkeys(n.removeprefix("reduce_") for n in names))[:48]
         source = next((op.source for op in reversed(self.ops) if op.source), "")
         return f"{short}({source.rsplit('/', 2)[-1]})" if source else short
@@ -85,36 +101,7 @@ def trailing_reduction(op: Op) -> bool:
     return op.name.startswith("reduce_") and op.attrs["axes"][-1] == len(op.operands[0].dims) - 1
 
 
-def splits(dims: tuple[Dim, ...], rows: Dim) -> int | None:
-    """How many leading axes make up the rows; None when no cut gives them."""
-    count = product(())
-    for k in range(len(dims) + 1):
-        if count == rows:
-            return k
-        if k < len(dims):
-            count = count * dims[k]
-    return None
-
-
-def in_order(value: Value, level: str, rows: Dim | None) -> tuple[Value, str] | None:
-    """Follows reshapes and broadcasts back to a value that is read in the loop's own order, with the level read at.
-
-    None when an index map in between changes the order.
-    """
-    while value.op is not None and value.op.name in INDEX_MAPS:
-        op = value.op
-        if op.name == "broadcast":
-            step = through_broadcast(value.dims, op.operands[0].dims, rows)
-            if step is None or (step == ROW and (level == ROW or rows is None)):
-                return None
-            level = ROW if ROW in (step, level) else FULL
-        elif op.name != "reshape":
-            return None
-        value = op.operands[0]
-    return value, level
-
-
-class _Grouping:
+class Grouping:
     def __init__(self, graph: Graph, inlined: set[Op]) -> None:
         self.inlined = inlined
         self.groups: list[Group] = []
@@ -273,6 +260,18 @@ class _Grouping:
                     before.add(into)
         self.before[into].discard(into)
 
+    def absorb(self, into: Group, other: Group) -> None:
+        """Makes a group whose ops have been given to another one part of that."""
+        for op in other.ops:
+            self.of[op] = into
+        self.before[into] |= self.before.pop(other)
+        self.groups.remove(other)
+        for before in self.before.values():
+            if other in before:
+                before.discard(other)
+                before.add(into)
+        self.before[into].discard(into)
+
 
 def find_inlined(graph: Graph) -> set[Op]:
     """Elementwise ops that their only reader computes at the place where it reads.
@@ -321,8 +320,7 @@ def find_inlined(graph: Graph) -> set[Op]:
             continue  # its reader might read only a part
         if (
             op.result not in outputs
-            and op.result.tensor.num_elements.is_one
-            and _of_sizes(op, inlined)
+            and (_of_sizes(op, inlined) or _of_places(op, inlined))
             and not feeds_product(op.result)
         ):
             inlined.add(op)
@@ -338,6 +336,8 @@ def find_inlined(graph: Graph) -> set[Op]:
 
 def _of_sizes(op: Op, inlined: set[Op]) -> bool:
     """True for one number computed of constants and sizes alone: every reader computes it for itself."""
+    if not op.result.tensor.num_elements.is_one:
+        return False
     for operand in op.operands:
         while operand.op is not None and operand.op.name in ("reshape", "broadcast"):
             operand = operand.op.operands[0]
@@ -348,7 +348,28 @@ def _of_sizes(op: Op, inlined: set[Op]) -> bool:
     return True
 
 
-def _take_tiles(graph: Graph, grouping: _Grouping, weights: set[Value]) -> None:
+def _of_places(op: Op, inlined: set[Op]) -> bool:
+    """True for what costs less to compute of an element's place than to load: a causal mask, of two ranges."""
+    cost = 0
+    stack, ranges = [op.result], False
+    while stack:
+        value = stack.pop()
+        inner = value.op
+        if inner is None:
+            return False
+        if inner.name in FUNCTIONS and (inner is op or inner in inlined):
+            cost += FUNCTIONS[inner.name].cost
+        elif inner.name == "iota":
+            ranges = True
+        elif inner.name not in ("reshape", "broadcast", "transpose", "sizes") and not (
+            inner.name == "const" and value.tensor.num_elements.is_one
+        ):
+            return False
+        stack += inner.operands
+    return ranges and cost <= MAX_PLACE_COST
+
+
+def _take_tiles(graph: Graph, grouping: Grouping, weights: set[Value]) -> None:
     """Makes products by a weight tiles of the loop group that alone reads them, in order."""
     uses = graph.uses()
     outputs = set(graph.outputs)
@@ -422,12 +443,14 @@ def is_weight_product(op: Op, weights: set[Value]) -> bool:
     return left is not None and left.contiguous and all(d.value for d in op.operands[1].dims)
 
 
-def form_groups(graph: Graph) -> tuple[list[Group], set[Op]]:
+def form_groups(graph: Graph, attention: bool = True) -> tuple[list[Group], set[Op]]:
     """All groups in an order in which they can run, and the ops that are computed inside their readers."""
     weights = {i.value for i in graph.inputs if i.kind == "weight"}
     inlined = find_inlined(graph)
-    grouping = _Grouping(graph, inlined)
+    grouping = Grouping(graph, inlined)
     _take_tiles(graph, grouping, weights)
+    if attention:
+        take_attention(grouping)
     ordered: list[Group] = []
     state: dict[Group, int] = {}
 

@@ -7,6 +7,7 @@ An index map that has to be stored becomes the operand of a `copy`, an elementwi
 from __future__ import annotations
 
 from tf_disc.compiler.ir.graph import Graph, Op, Value
+from tf_disc.compiler.passes.matrix_views import matrix_view
 from tf_disc.compiler.passes.views import INDEX_MAPS, strided_view
 
 
@@ -66,7 +67,7 @@ def storage_of(value: Value) -> Value:
 
 def product_can_read(value: Value) -> bool:
     """True for a view of stored elements with one of its last two axes dense."""
-    view = strided_view(value)
+    view = matrix_view(value)
     if view is None or (view.base.op is not None and view.base.op.name in INDEX_MAPS):
         return False
     rows, columns = view.strides[-2:]

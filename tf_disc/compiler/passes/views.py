@@ -185,3 +185,32 @@ def through_broadcast(out: Sequence[Dim], inner: Sequence[Dim], rows: Dim | None
         cut += 1
     # Trailing ones of the operand may belong to the rows: [b, 1] read as [b, n].
     return ROW if rows is None or product(out[:cut]) == rows else None
+
+
+def splits(dims: tuple[Dim, ...], rows: Dim) -> int | None:
+    """How many leading axes make up the rows; None when no cut gives them."""
+    count = product(())
+    for k in range(len(dims) + 1):
+        if count == rows:
+            return k
+        if k < len(dims):
+            count = count * dims[k]
+    return None
+
+
+def in_order(value: Value, level: str, rows: Dim | None) -> tuple[Value, str] | None:
+    """Follows reshapes and broadcasts back to a value that is read in the loop's own order, with the level read at.
+
+    None when an index map in between changes the order.
+    """
+    while value.op is not None and value.op.name in INDEX_MAPS:
+        op = value.op
+        if op.name == "broadcast":
+            step = through_broadcast(value.dims, op.operands[0].dims, rows)
+            if step is None or (step == ROW and (level == ROW or rows is None)):
+                return None
+            level = ROW if ROW in (step, level) else FULL
+        elif op.name != "reshape":
+            return None
+        value = op.operands[0]
+    return value, level
