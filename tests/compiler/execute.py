@@ -27,7 +27,7 @@ NUMPY = {
     "i8": np.int8, "u8": np.uint8, "i16": np.int16, "f16": np.float16, "bf16": ml_dtypes.bfloat16,
 }  # fmt: skip
 #: The element types of gemm_dense, by their numbers in the ABI.
-PRODUCTS = {abi.DTYPE_NUMBERS[t]: NUMPY[t] for t in ("f32", "f64", "i32", "i64")}
+PRODUCTS = {abi.DTYPE_NUMBERS[t]: NUMPY[t] for t in ("f32", "f64", "i32", "i64", "bf16")}
 NAMES = {np.dtype(v): k for k, v in NUMPY.items()}
 
 TASK = c.CFUNCTYPE(c.c_int32, c.c_void_p, c.c_void_p, c.c_int64, c.c_int64, c.c_int32)
@@ -142,10 +142,12 @@ class Program:
             facts = self.gemms[gemm]
             weight = arrays[int(facts["weight"])]
             k, n = int(facts["k"]), int(facts["n"])
+            kind = NUMPY[facts["packed"]]
+            weight = weight.astype(kind).astype(np.float32)
             w = weight.reshape(n, k).T if facts["transpose"] == "1" else weight.reshape(k, n)
             assert 0 <= slot < self.slots
             with np.errstate(invalid="ignore"):
-                _matrix(out, rows, n, ldc)[:] = _matrix(a, rows, k, lda) @ w
+                _matrix(out, rows, n, ldc)[:] = _matrix(a, rows, k, lda, kind).astype(np.float32) @ w
             return 0
 
         @GEMM_DENSE
@@ -155,11 +157,12 @@ class Program:
         ) -> int:  # fmt: skip
             assert dtype in PRODUCTS and 0 <= slot < self.slots
             kind = PRODUCTS[dtype]
+            wide = np.float32 if kind is NUMPY["bf16"] else kind
             left = _matrix(a, k, m, lda, kind).T if ta else _matrix(a, m, k, lda, kind)
             right = _matrix(b, n, k, ldb, kind).T if tb else _matrix(b, k, n, ldb, kind)
             if m and n:
                 with np.errstate(invalid="ignore"):
-                    _matrix(out, m, n, ldc, kind)[:] = left @ right
+                    _matrix(out, m, n, ldc, wide)[:] = left.astype(wide) @ right.astype(wide)
             return 0
 
         table = Imports(abi.ABI_VERSION, c.sizeof(Imports), parallel_for, gemm_packed, gemm_dense)

@@ -181,6 +181,8 @@ class Interpreter:
                 return np.zeros(shape)
             return self._gather(*args, attrs["axis"], attrs["batch_dims"])
         if name == "matmul":
+            if attrs.get("packed"):
+                args[1] = args[1].astype(NUMPY[attrs["packed"]])
             product = self._matmul(*args, attrs["transpose_a"], attrs["transpose_b"])
             return product.transpose(attrs["out_perm"]) if "out_perm" in attrs else product
         raise AssertionError(f"the interpreter has no {name}")

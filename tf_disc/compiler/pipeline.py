@@ -16,7 +16,7 @@ from tf_disc.compiler.codegen.abi import ABI_VERSION
 from tf_disc.compiler.codegen.emit_llvm import TaskEmitter, memory_bits, memory_type
 from tf_disc.compiler.codegen.host_program import HostProgram, Launch
 from tf_disc.compiler.codegen.kernel import Kernel
-from tf_disc.compiler.codegen.machine import MachineModule, machine_for
+from tf_disc.compiler.codegen.machine import Machine, MachineModule, machine_for
 from tf_disc.compiler.codegen.memory import Memory, plan_memory
 from tf_disc.compiler.codegen.object_file import compile_object, llvm_version
 from tf_disc.compiler.codegen.product_kernel import build_kernel
@@ -28,6 +28,7 @@ from tf_disc.compiler.passes.eliminate import eliminate_common, eliminate_dead
 from tf_disc.compiler.passes.groups import Group, form_groups
 from tf_disc.compiler.passes.materialize import materialize, storage_of
 from tf_disc.compiler.passes.move_transposes import move_transposes
+from tf_disc.compiler.passes.short_products import short_products
 from tf_disc.compiler.passes.split_reductions import split_reductions
 from tf_disc.compiler.passes.thin_products import thin_products
 
@@ -38,6 +39,7 @@ PASSES: dict[str, Callable[[Graph], None]] = {
     "thin_products": thin_products,
     "split_reductions": split_reductions,
     "move_transposes": move_transposes,
+    "short_products": short_products,
     "materialize": materialize,
 }
 
@@ -86,19 +88,21 @@ def compile_cluster(
 ) -> Artifact:
     """Compiles a cluster file (docs/contracts.md 3).
 
-    target: one of codegen/machine.py; features: LLVM's feature text on top. precision: recorded; products run in
-    f32 today. dump: a folder for every stage's text. attention: False leaves its products and loops apart, which
-    tests compare. Raises UnsupportedError with the node and the reason.
+    target: one of codegen/machine.py; features: LLVM's feature text on top. precision: "bf16" rounds the operands of
+    f32 products, on machines that multiply bf16. dump: a folder for every stage's text. attention: False leaves its
+    products and loops apart, which tests compare. Raises UnsupportedError with the node and the reason.
     """
-    machine_for(target)
-    del precision
+    machine = machine_for(target, features)
     stages = _Stages(dump)
     if stages.folder:
         (stages.folder / "cluster.json").write_text(json.dumps(cluster, indent=1))
-    graph = import_cluster(cluster)
+    rounds = precision == "bf16" and machine.short_products
+    graph = import_cluster(cluster, rounds_products=rounds)
     verify_graph(graph)
     stages.done("import", lambda: print_graph(graph))
     for name, run in PASSES.items():
+        if run is short_products and not machine.short_products:
+            continue
         run(graph)
         verify_graph(graph)
         stages.done(name, lambda: print_graph(graph))
@@ -110,7 +114,7 @@ def compile_cluster(
         build_kernel(group, inlined, memory.stores[i], weights) for i, group in enumerate(groups)
     ]
     stages.done("loops", lambda: "\n".join(kernel_text(k) for k in kernels))
-    program, tasks, gemms = _emit_module(graph, memory, kernels, target)
+    program, tasks, gemms = _emit_module(graph, memory, kernels, machine)
     text = str(program.module)
     stages.done("llvm", lambda: text, "ll")
     compiled = compile_object(text, target, features, texts=bool(dump))
@@ -153,9 +157,8 @@ def describe_groups(graph: Graph, groups: list[Group], memory: Memory) -> str:
 
 
 def _emit_module(
-    graph: Graph, memory: Memory, kernels: list[Kernel], target: str
+    graph: Graph, memory: Memory, kernels: list[Kernel], machine: Machine
 ) -> tuple[HostProgram, list[str], dict[Op, int]]:
-    machine = machine_for(target)
     module = MachineModule(graph.name, machine)
     constants = _constants(module, graph, kernels)
     gemms: dict[Op, int] = {}
@@ -220,9 +223,10 @@ def _manifest(
     for op, i in gemms.items():
         weight = storage_of(op.operands[1])
         transposed = int(op.attrs["transpose_b"])
+        packed = op.attrs.get("packed", weight.dtype)
         k, n = op.operands[0].dims[-1], op.result.dims[-1]
         lines.append(
-            f"gemm {i} weight={position[weight]} dtype={weight.dtype} k={k} n={n} transpose={transposed}"
+            f"gemm {i} weight={position[weight]} dtype={weight.dtype} packed={packed} k={k} n={n} transpose={transposed}"
         )
     for i, name in enumerate(tasks):
         lines.append(f"task {i} {name}")

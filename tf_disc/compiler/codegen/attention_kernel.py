@@ -142,7 +142,7 @@ def _multiply_into(k: KernelBuilder, block: _Block, op: Op, to: Value) -> None:
     k.b.effect(
         "gemm_dense",
         [block.rows, columns, k.size(a.dims[-1]), left, k.size(lda), right, k.size(ldb), to, columns],
-        dtype=op.result.dtype, transpose_a=ta, transpose_b=tb,
+        dtype=op.operands[0].dtype, transpose_a=ta, transpose_b=tb,
     )  # fmt: skip
 
 
@@ -156,5 +156,5 @@ def _multiply(k: KernelBuilder, block: _Block, op: Op, left: Value) -> None:
     k.b.effect(
         "gemm_dense",
         [block.rows, k.size(out.dims[-1]), columns, left, columns, right, k.size(ldb), to, k.size(out.strides[-2])],
-        dtype=op.result.dtype, transpose_a=False, transpose_b=tb,
+        dtype=op.operands[0].dtype, transpose_a=False, transpose_b=tb,
     )  # fmt: skip

@@ -290,7 +290,7 @@ class KernelBuilder(Evaluator):
         assert left is not None
         k, n = op.operands[0].dims[-1], op.result.dims[-1]
         gemm = self._argument(("gemm", op), Argument("gemm", op=op), "i64")
-        item = self.b.index(ITEM_BYTES[op.result.dtype])
+        item = self.b.index(ITEM_BYTES[op.operands[0].dtype])
         offset = self.b.int_op("imul", self.b.int_op("imul", start, self.size(k)), item)
         a = self.b.pure("ptradd", [self.buffer(left.base), offset], LoopType("ptr"))
         self.b.effect("gemm_packed", [gemm, rows, a, self.size(k), c, self.size(n)])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from llvmlite import ir
 
@@ -14,7 +14,8 @@ class Machine:
     """A level of the x86-64 ABI, by what the emitters ask about.
 
     lanes: f32 in a vector. fused: fused multiply-add. halves: conversions of f16. permutes: tables of 32 floats
-    in registers, and scaling by powers of two (AVX-512).
+    in registers, and scaling by powers of two (AVX-512). short_products: products of bf16 summed in f32
+    (AVX512-BF16).
     """
 
     target: str
@@ -22,6 +23,7 @@ class Machine:
     fused: bool
     halves: bool
     permutes: bool
+    short_products: bool = False
 
 
 MACHINES = {
@@ -42,13 +44,13 @@ class MachineModule(ir.Module):
         self.machine = machine
 
 
-def machine_for(target: str) -> Machine:
-    """Raises UnsupportedError for a CPU below SSE4.2."""
+def machine_for(target: str, features: str = "") -> Machine:
+    """features: LLVM's text of what the CPU has besides. Raises UnsupportedError for a CPU below SSE4.2."""
     if target not in MACHINES:
         raise UnsupportedError(
             f'no code is generated for CPU "{target}" (x86-64-v2 is the least); everything stays with TensorFlow'
         )
-    return MACHINES[target]
+    return replace(MACHINES[target], short_products="+avx512bf16" in features.split(","))
 
 
 def machine_of(builder: ir.IRBuilder) -> Machine:

@@ -99,7 +99,7 @@ def _dense_product(k: KernelBuilder) -> Kernel:
         row, rows, column, columns = _block(k, item, (m, n), width, column_blocks)
     else:
         matrix = Coordinate(item)
-    dtype = op.result.dtype
+    dtype = a.base.dtype
     left = address(k, a, matrix, row, zero)
     right = address(k, b, matrix, zero, column)
     to = address(k, out, matrix, row, column)

@@ -30,8 +30,14 @@ def load_cluster(text: str) -> dict[str, Any]:
     return cluster
 
 
-def import_cluster(cluster: Mapping[str, Any]) -> Graph:
+#: The pass marks nodes whose products keep f32 operands (options f32_ops and f32_nodes) with this attribute.
+KEEPS_F32 = "_tf_disc_f32"
+
+
+def import_cluster(cluster: Mapping[str, Any], *, rounds_products: bool = False) -> Graph:
     """A cluster as tensor IR, with symbols for its unknown sizes and guards for what was speculated.
+
+    rounds_products: f32 operands of products are rounded to bf16, but for those of nodes marked KEEPS_F32.
 
     Raises UnsupportedError (a node without a rule) or ShapeError (sizes that TensorFlow will refuse).
     """
@@ -39,7 +45,7 @@ def import_cluster(cluster: Mapping[str, Any]) -> Graph:
     known: dict[str, tuple[Dim, str]] = {}
     for _ in range(MAX_RESTARTS):
         try:
-            return _Importer(cluster, known).run()
+            return _Importer(cluster, known, rounds_products).run()
         except Speculation as s:
             known = {
                 name: (_substitute(dim, s.symbol, s.dim), reason)
@@ -71,9 +77,15 @@ def _substitute(dim: Dim, symbol: str, by: Dim) -> Dim:
 
 
 class _Importer:
-    def __init__(self, cluster: Mapping[str, Any], known: Mapping[str, tuple[Dim, str]]) -> None:
+    def __init__(
+        self,
+        cluster: Mapping[str, Any],
+        known: Mapping[str, tuple[Dim, str]],
+        rounds_products: bool,
+    ) -> None:
         self.cluster = cluster
         self.known = known
+        self.rounds_products = rounds_products
         self.graph = Graph(cluster["name"])
         self.hints: dict[str, int] = {}
         self.builder = GraphBuilder(self.graph, self.hints)
@@ -154,6 +166,7 @@ class _Importer:
     def _node(self, node: Mapping[str, Any]) -> None:
         op, name, attrs = node["op"], node["name"], node.get("attrs", {})
         self.builder.source = name
+        self.builder.rounds_products = self.rounds_products and not attrs.get(KEEPS_F32)
         if op == "Const":
             self.values[f"{name}:0"] = self._const(name, attrs)
             return

@@ -60,6 +60,8 @@ class GraphBuilder:
         self.contents: dict[Value, tuple[Dim, ...]] = {}
         self.constants: dict[Value, tuple[Any, ...]] = {}
         self.source = ""
+        #: Whether f32 operands of products are rounded to bf16 (``precision="bf16"``).
+        self.rounds_products = False
 
     # -- relations between sizes -----------------------------------------------
     def hint(self, dim: Dim) -> int:
@@ -444,7 +446,11 @@ class GraphBuilder:
         )  # fmt: skip
 
     def matmul(self, a: Value, b: Value, transpose_a: bool, transpose_b: bool) -> Value:
-        """a [..., m, k] x b [..., k, n] with equal leading dims; either may be given transposed."""
+        """a [..., m, k] x b [..., k, n] with equal leading dims; either may be given transposed.
+
+        Where `rounds_products` says so, f32 operands are rounded to bf16 and widened again: the products of their
+        elements are exact in f32. passes/short_products.py finds them. One column is a sum (passes/thin_products.py).
+        """
         m, k1 = (a.dims[-1], a.dims[-2]) if transpose_a else (a.dims[-2], a.dims[-1])
         k2, n = (b.dims[-1], b.dims[-2]) if transpose_b else (b.dims[-2], b.dims[-1])
         self.require(k1, "==", k2, "inner sizes of the product")
@@ -452,6 +458,8 @@ class GraphBuilder:
             wide = [self.elementwise("cast", v, dtype="f32") for v in (a, b)]
             total = self.matmul(wide[0], wide[1], transpose_a, transpose_b)
             return self.elementwise("cast", total, dtype=a.dtype)
+        if self.rounds_products and a.dtype == "f32" and not n.is_one:
+            a, b = (self._rounded(v) for v in (a, b))
         return self.emit(
             "matmul",
             [a, b],
@@ -460,6 +468,11 @@ class GraphBuilder:
             transpose_a=transpose_a,
             transpose_b=transpose_b,
         )
+
+    def _rounded(self, value: Value) -> Value:
+        if value.op is not None and value.op.name == "cast" and value.op.operands[0].dtype == "bf16":
+            return value
+        return self.elementwise("cast", self.elementwise("cast", value, dtype="bf16"), dtype="f32")
 
     # -- what rules ask ------------------------------------------------------------
     def known_contents(self, value: Value, what: str) -> tuple[Dim, ...]:

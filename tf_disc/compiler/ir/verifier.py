@@ -84,6 +84,9 @@ def _matmul(op: Op) -> str:
     a, b = op.operands
     if len(a.dims) != len(b.dims) or a.dims[:-2] != b.dims[:-2]:
         return f"of {a.type} and {b.type}"
+    short = op.attrs.get("packed") or b.dtype
+    if a.dtype != short or op.result.dtype != ("f32" if a.dtype == "bf16" else a.dtype):
+        return f"of {a.type} and {b.type} gives {op.result.type}"
     return ""
 
 

@@ -439,6 +439,8 @@ def is_weight_product(op: Op, weights: set[Value]) -> bool:
     # Packing reads a weight of any rank as the matrix that it is reshaped to.
     if storage_of(op.operands[1]) not in weights or op.result.dtype != "f32":
         return False
+    if "packed" not in op.attrs and op.operands[0].dtype != "f32":
+        return False
     left = strided_view(op.operands[0])
     return left is not None and left.contiguous and all(d.value for d in op.operands[1].dims)
 
