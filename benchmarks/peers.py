@@ -29,8 +29,13 @@ class Peer:
     rest_s: float = 0.01
 
     @property
+    def computes(self) -> bool:
+        """Whether it gives the model's outputs: a floor does not."""
+        return self.engine != "products"
+
+    @property
     def reads(self) -> str:
-        return "saved_model" if self.engine == "tensorflow" else "onnx"
+        return "saved_model" if self.engine in ("tensorflow", "products") else "onnx"
 
     @property
     def micro(self) -> bool:
@@ -48,6 +53,8 @@ _ZEN = {"TF_ENABLE_ZENDNN_OPTS": "1"}
 # Its OpenMP threads spin for 200 ms.
 _ZEN_REST_S = 0.25
 
+_ONE_THREAD = {"OMP_NUM_THREADS": "1"}
+
 PEERS: tuple[Peer, ...] = (
     Peer("tf", "tensorflow"),
     Peer("tf-bf16", "tensorflow", "bf16"),
@@ -60,6 +67,8 @@ PEERS: tuple[Peer, ...] = (
     Peer("ort", "onnxruntime", environment="ort"),
     Peer("openvino", "openvino", environment="openvino"),
     Peer("openvino-bf16", "openvino", "bf16", environment="openvino"),
+    Peer("products", "products", variables=_ONE_THREAD),
+    Peer("products-bf16", "products", "bf16", variables=_ONE_THREAD),
     Peer("tf_disc", "tensorflow", options={"way": "tf_disc"}),
     Peer("tf_disc-bf16", "tensorflow", "bf16", options={"way": "tf_disc"}),
 )

@@ -26,15 +26,7 @@ from typing import Any
 
 import numpy as np
 
-_LIBRARY = Path(__file__).resolve().parent.parent / "tf_disc" / "lib" / "libtf_disc_dnnl.so.3"
-
-# Of dnnl_types.h.
-_CPU, _IN_ORDER = 1, 1
-_BF16, _F32 = 2, 3
-_ANY, _ROWS = 1, 3
-_QUERY_WEIGHTS = 131
-_SOURCE, _DESTINATION, _WEIGHTS = 1, 17, 33
-_ALLOCATE = ctypes.c_void_p(-1)
+from benchmarks.onednn import DTYPES, Product, load
 
 _ROW_COUNT, _WIDTH = 256, 768
 
@@ -67,80 +59,6 @@ class Roofline:
         return max(limits)
 
 
-class _Argument(ctypes.Structure):
-    _fields_ = [("index", ctypes.c_int), ("memory", ctypes.c_void_p)]
-
-
-class _Product:
-    """One oneDNN matrix product, ready to run."""
-
-    def __init__(self, library: Any, dtype: int) -> None:
-        self._library = library
-        engine, stream = self._made("engine", _CPU, ctypes.c_size_t(0)), None
-        stream = self._made("stream", engine, _IN_ORDER)
-        source = self._description(_ROW_COUNT, dtype, _ROWS)
-        weights = self._description(_WIDTH, dtype, _ANY)
-        destination = self._description(_ROW_COUNT, _F32, _ROWS)
-        plan = ctypes.c_void_p()
-        self._check(
-            library.dnnl_matmul_primitive_desc_create(
-                ctypes.byref(plan), engine, source, weights, None, destination, None
-            )
-        )
-        self._primitive = self._made("primitive", plan)
-        library.dnnl_primitive_desc_query_md.restype = ctypes.c_void_p
-        packed = ctypes.c_void_p(
-            library.dnnl_primitive_desc_query_md(plan, _QUERY_WEIGHTS, ctypes.c_int(0))
-        )
-        memories = [
-            (_SOURCE, self._memory(source, engine, dtype)),
-            (_WEIGHTS, self._memory(packed, engine, dtype)),
-            (_DESTINATION, self._memory(destination, engine, _F32)),
-        ]
-        self._arguments = (_Argument * 3)(*(_Argument(i, m.value) for i, m in memories))
-        self._stream = stream
-
-    def run(self) -> None:
-        self._check(
-            self._library.dnnl_primitive_execute(self._primitive, self._stream, 3, self._arguments)
-        )
-
-    def _made(self, what: str, *arguments: Any) -> ctypes.c_void_p:
-        handle = ctypes.c_void_p()
-        create = getattr(self._library, f"dnnl_{what}_create")
-        self._check(create(ctypes.byref(handle), *arguments))
-        return handle
-
-    def _description(self, rows: int, dtype: int, tag: int) -> ctypes.c_void_p:
-        handle = ctypes.c_void_p()
-        dims = (ctypes.c_int64 * 2)(rows, _WIDTH)
-        self._check(
-            self._library.dnnl_memory_desc_create_with_tag(
-                ctypes.byref(handle), 2, dims, dtype, tag
-            )
-        )
-        return handle
-
-    def _memory(self, description: ctypes.c_void_p, engine: Any, dtype: int) -> ctypes.c_void_p:
-        """Memory of random numbers: zeros would be easier on the core than real work is."""
-        memory = self._made("memory", description, engine, _ALLOCATE)
-        size = ctypes.c_size_t
-        self._library.dnnl_memory_desc_get_size.restype = size
-        num_bytes = self._library.dnnl_memory_desc_get_size(description)
-        values = np.random.default_rng(0).normal(size=num_bytes // 2).astype(np.float32)
-        # The upper half of a float's bits is the number in BF16.
-        data = (values.view(np.uint32) >> 16).astype(np.uint16) if dtype == _BF16 else values
-        place = ctypes.c_void_p()
-        self._check(self._library.dnnl_memory_get_data_handle(memory, ctypes.byref(place)))
-        ctypes.memmove(place, data.tobytes(), num_bytes)
-        return memory
-
-    @staticmethod
-    def _check(status: int) -> None:
-        if status != 0:
-            raise RuntimeError(f"oneDNN answered with status {status}")
-
-
 def _best(run: Callable[[], None], seconds: float, inner: int) -> float:
     """Seconds of one run, at best."""
     best = float("inf")
@@ -153,9 +71,9 @@ def _best(run: Callable[[], None], seconds: float, inner: int) -> float:
     return best
 
 
-def gemm_gflops(library: Any, dtype: int, seconds: float) -> float:
+def gemm_gflops(library: Any, precision: str, seconds: float) -> float:
     """Of one core."""
-    product = _Product(library, dtype)
+    product = Product(library, _ROW_COUNT, _WIDTH, _WIDTH, precision)
     best = _best(product.run, seconds, 4)
     return 2 * _ROW_COUNT * _WIDTH * _WIDTH / best / 1e9
 
@@ -205,7 +123,7 @@ def cache_bytes(index: int) -> int:
 
 def measure(seconds: float) -> Roofline:
     """`seconds`: of each of the figures."""
-    library = ctypes.CDLL(str(_LIBRARY))
+    library = load()
     cores = len(_CORES)
     copy = ctypes.CDLL(None).memcpy
     copy.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t]
@@ -216,10 +134,9 @@ def measure(seconds: float) -> Roofline:
         "l3": cache_bytes(3) // 4 // cores,
         "memory": max(64 << 20, 4 * cache_bytes(3) // cores),
     }
-    gflops = {"f32": _F32, "bf16": _BF16}
     return Roofline(
         cores,
-        {name: gemm_gflops(library, dtype, seconds) for name, dtype in gflops.items()},
+        {precision: gemm_gflops(library, precision, seconds) for precision in DTYPES},
         {name: copy_gbs(copy, size, 1, seconds) for name, size in level_bytes.items()},
         {name: copy_gbs(copy, size, cores, seconds) for name, size in level_bytes.items()},
         level_bytes,

@@ -132,6 +132,9 @@ def compare_all(started: Sequence[PeerProcess], slot: str) -> tuple[dict[str, Co
     found = {}
     for process in started:
         _, outputs = process.run(slot)
+        if not process.peer.computes:
+            found[process.peer.name] = Comparison(0.0, 0.0, correct=True)
+            continue
         if process.peer.name == "tf":
             expected = outputs
         found[process.peer.name] = compare(expected, outputs, process.peer.precision)

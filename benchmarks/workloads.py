@@ -5,7 +5,7 @@ Names and shapes are those of ../shared/bench, so that figures can be compared.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +13,8 @@ import numpy as np
 from benchmarks.comparison import Arrays
 
 Dims = tuple[int, ...]
+#: Rows, k and n of products by weights, in the order of the graph.
+Products = list[tuple[int, int, int]]
 
 
 def _ids(dims: Dims, generator: np.random.Generator) -> Arrays:
@@ -53,6 +55,23 @@ def _encoder_flops(layers: int, width: int, hidden: int) -> Callable[[Dims], int
     return flops
 
 
+def _encoder_products(
+    layers: int, width: int, hidden: int, pooler: bool = True
+) -> Callable[[Sequence[int]], Products]:
+    def products(dims: Sequence[int]) -> Products:
+        batch, tokens = dims
+        rows = batch * tokens
+        square = [(rows, width, width)] * 4
+        layer = [*square, (rows, width, hidden), (rows, hidden, width)]
+        return layer * layers + [(batch, width, width)] * pooler
+
+    return products
+
+
+def _deepfm_products(dims: Sequence[int]) -> Products:
+    return [(dims[0], 429, 400), (dims[0], 400, 400), (dims[0], 400, 400), (dims[0], 400, 1)]
+
+
 def _deepfm_flops(dims: Dims) -> int:
     return 2 * dims[0] * (429 * 400 + 400 * 400 * 2 + 400)
 
@@ -72,7 +91,8 @@ def _none(dims: Dims) -> int:
 class Workload:
     """A model: its sizes (the dims that are unknown to the graph), and what to measure it with.
 
-    `flops` counts multiply-adds of products twice; None: counted from the model's layers when it is
+    `products` lists its products by weights, None where nobody did. `flops` counts multiply-adds of
+    products twice; None: counted from the model's layers when it is
     saved (benchmarks.models). `arrivals` bounds the dims of random arrivals. `length` is the place
     of the dim that latency is drawn over, None if the model has no length.
     """
@@ -84,6 +104,7 @@ class Workload:
     arrivals: Dims
     trailing: Dims = ()
     length: int | None = None
+    products: Callable[[Sequence[int]], Products] | None = None
 
     def inputs(self, dims: Dims) -> Arrays:
         """Equal in every run."""
@@ -111,10 +132,33 @@ _ALL = (
         length=1,
     ),
     Workload(
-        "deepfm", ((1,), (16,), (128,), (1024,)), _deepfm, _deepfm_flops, (512,), (26,), length=0
+        "deepfm",
+        ((1,), (16,), (128,), (1024,)),
+        _deepfm,
+        _deepfm_flops,
+        (512,),
+        (26,),
+        length=0,
+        products=_deepfm_products,
     ),
-    Workload("minilm", _TEXT, _ids, _encoder_flops(6, 384, 1536), (4, 64), length=1),
-    Workload("minilm_l6_v2", _TEXT, _ids, _encoder_flops(6, 384, 1536), (4, 64), length=1),
+    Workload(
+        "minilm",
+        _TEXT,
+        _ids,
+        _encoder_flops(6, 384, 1536),
+        (4, 64),
+        length=1,
+        products=_encoder_products(6, 384, 1536),
+    ),
+    Workload(
+        "minilm_l6_v2",
+        _TEXT,
+        _ids,
+        _encoder_flops(6, 384, 1536),
+        (4, 64),
+        length=1,
+        products=_encoder_products(6, 384, 1536, pooler=False),
+    ),
     Workload(
         "bert_base",
         ((1, 16), (1, 128), (4, 77)),
@@ -122,6 +166,7 @@ _ALL = (
         _encoder_flops(12, 768, 3072),
         (2, 64),
         length=1,
+        products=_encoder_products(12, 768, 3072),
     ),
     Workload("resnet50", _IMAGES, _image, None, (8,)),
     Workload("mobilenet_v2", _IMAGES, _image, None, (8,)),

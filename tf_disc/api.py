@@ -91,6 +91,7 @@ def report() -> Report:
         passes=json.loads(native.pass_statistics()),
         launches=json.loads(native.launch_statistics()),
         options=settings.in_force(),
+        cpu=native.host_target(),
     )
 
 

@@ -127,9 +127,29 @@ OPTIONS: tuple[Option, ...] = (
         "TF_DISC_PRECISION",
         "graph",
         True,
-        "Type of the inputs of matrix products. `bf16` is accepted and recorded; not yet "
-        "implemented: products stay f32, and the report says so.",
+        "Type that the f32 inputs of matrix products are rounded to (to nearest even). `bf16` sums in "
+        "f32 and leaves everything else f32; weights are rounded once, where they are packed. On a CPU "
+        "without AVX512-BF16 products stay f32, and the report says so.",
         choices=("f32", "bf16"),
+    ),
+    Option(
+        "f32_ops",
+        "names",
+        (),
+        "TF_DISC_F32_OPS",
+        "graph",
+        True,
+        "Types of ops whose products keep f32 inputs under `precision=bf16`, for example "
+        "`BatchMatMulV2,Einsum`.",
+    ),
+    Option(
+        "f32_nodes",
+        "names",
+        (),
+        "TF_DISC_F32_NODES",
+        "graph",
+        True,
+        "Names of nodes whose products keep f32 inputs under `precision=bf16`; a `*` stands for any text.",
     ),
     Option(
         "never_slower",
@@ -170,7 +190,7 @@ OPTIONS: tuple[Option, ...] = (
         "TF_DISC_DENY_NODES",
         "graph",
         False,
-        "Names of nodes that stay in TensorFlow.",
+        "Names of nodes that stay in TensorFlow; a `*` stands for any text.",
     ),
     Option(
         "cache_dir",

@@ -25,9 +25,13 @@ class Report:
         passes: Mapping[str, Any],
         launches: Mapping[str, Any],
         options: Mapping[str, Any],
+        cpu: tuple[str, str] = ("", ""),
     ) -> None:
-        """`passes` and `launches` are the statistics of the native library (docs/report.md)."""
-        self._data = _combine(passes, launches, options)
+        """`passes` and `launches` are the statistics of the native library (docs/report.md).
+
+        cpu: the target and the features that kernels are compiled for.
+        """
+        self._data = _combine(passes, launches, options, cpu)
 
     def as_dict(self) -> dict[str, Any]:
         """Everything, as dicts, lists, numbers and text; docs/report.md has the fields."""
@@ -50,7 +54,10 @@ class Report:
 
 
 def _combine(
-    passes: Mapping[str, Any], launches: Mapping[str, Any], options: Mapping[str, Any]
+    passes: Mapping[str, Any],
+    launches: Mapping[str, Any],
+    options: Mapping[str, Any],
+    cpu: tuple[str, str],
 ) -> dict[str, Any]:
     clusters = _clusters(passes, launches)
     signatures = [signature for cluster in clusters for signature in cluster["signatures"]]
@@ -75,6 +82,7 @@ def _combine(
     return {
         "version": __version__,
         "options": dict(options),
+        "cpu": {"target": cpu[0], "features": cpu[1]},
         "totals": totals,
         "clusters": clusters,
         "graphs": [
@@ -83,7 +91,7 @@ def _combine(
         ],
         "left_to_tensorflow": _left(passes),
         **{source: launches[source] for source in sources},
-        "notes": [*_notes(options), *launches["problems"]],
+        "notes": [*_notes(options, cpu[1]), *launches["problems"]],
     }
 
 
@@ -127,10 +135,13 @@ def _left(passes: Mapping[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def _notes(options: Mapping[str, Any]) -> list[str]:
+def _notes(options: Mapping[str, Any], features: str) -> list[str]:
     notes = []
-    if options["precision"] == "bf16":
-        notes.append("precision=bf16 is recorded but not yet implemented: products stay f32.")
+    if options["precision"] == "bf16" and "+avx512bf16" not in features.split(","):
+        notes.append(
+            "precision=bf16 has no effect: this CPU (at the level of option max_cpu) has no "
+            "AVX512-BF16, so products stay f32."
+        )
     if not options["enabled"]:
         notes.append("tf_disc is off: functions traced now get no clusters.")
     return notes

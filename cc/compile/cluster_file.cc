@@ -260,7 +260,9 @@ class Writer {
     // A protobuf map has no order of its own.
     std::map<std::string, const tensorflow::AttrValue*> attrs;
     for (const auto& [name, value] : node.def.attr()) {
-      if (!absl::StartsWith(name, "_")) attrs[name] = &value;
+      if (!absl::StartsWith(name, "_") || name == kKeepsF32) {
+        attrs[name] = &value;
+      }
     }
     for (const auto& [name, value] : attrs) {
       std::string type;

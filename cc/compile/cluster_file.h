@@ -12,6 +12,11 @@
 
 namespace tf_disc {
 
+// A node of the function with this attribute keeps f32 inputs of its products
+// under precision=bf16 (options f32_ops and f32_nodes; the pass sets it). The
+// one attribute beginning with `_` that the file has.
+inline constexpr char kKeepsF32[] = "_tf_disc_f32";
+
 struct ClusterFile {
   std::string json;  // the cluster file
   // The same without sizes and with numbers for names: equal for clusters that
@@ -20,7 +25,7 @@ struct ClusterFile {
 };
 
 // `inputs` are the function's arguments in order. Default attributes are filled
-// in, control inputs and attributes that begin with `_` left out. Errors name
+// in, control inputs and other attributes that begin with `_` left out. Errors name
 // the node: NotFound for an op that is not in `ops`, InvalidArgument for a
 // malformed function, Unimplemented for what the file cannot say.
 absl::StatusOr<ClusterFile> WriteClusterFile(

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
+#include "cc/compile/cluster_file.h"
 #include "cc/grappler/remap.h"
 #include "tensorflow/core/common_runtime/function_body.h"
 #include "tensorflow/core/common_runtime/function_def_utils.h"
@@ -217,6 +218,9 @@ class Outliner {
       node->set_op(from.op());
       for (const auto& [name, value] : from.attr()) {
         if (!IsLeftBehind(name)) (*node->mutable_attr())[name] = value;
+      }
+      if (context_.keeps_f32(from)) {
+        (*node->mutable_attr())[kKeepsF32].set_b(true);
       }
       for (const TensorRef& operand : graph_.operands(i)) {
         const auto input =

@@ -28,6 +28,8 @@ struct OutlineContext {
   const absl::flat_hash_set<std::string>& preserved;
   // Unknown rank where nothing is known.
   std::function<tensorflow::TensorShapeProto(TensorRef)> shape_of;
+  // Whether the node's products keep f32 inputs where others are rounded.
+  std::function<bool(const tensorflow::NodeDef&)> keeps_f32;
   std::string options;  // For the node's attribute.
   int producer = 0;     // GraphDef version of the graph.
 };

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -232,6 +234,23 @@ void TrimPreservedEnds(const GraphIndex& graph,
       cluster->members.end());
 }
 
+// Options f32_ops and f32_nodes, which act under precision=bf16 alone.
+std::function<bool(const tensorflow::NodeDef&)> F32Policy(
+    const OptionMap& options) {
+  const auto precision = options.find("precision");
+  if (precision == options.end() || precision->second != "bf16") {
+    return [](const tensorflow::NodeDef&) { return false; };
+  }
+  return [ops = ListOption(options, "f32_ops"),
+          patterns = ListOption(options, "f32_nodes")](
+             const tensorflow::NodeDef& node) {
+    return absl::c_linear_search(ops, node.op()) ||
+           absl::c_any_of(patterns, [&](const std::string& pattern) {
+             return MatchesPattern(node.name(), pattern);
+           });
+  };
+}
+
 // Fills `*result` and returns true if there is something to change.
 absl::StatusOr<bool> Compile(const GrapplerItem& item,
                              const tensorflow::grappler::Cluster* cluster,
@@ -285,6 +304,7 @@ absl::StatusOr<bool> Compile(const GrapplerItem& item,
       weights,
       preserved,
       [&](TensorRef tensor) { return shapes.Of(tensor); },
+      F32Policy(options),
       OptionsText(options),
       item.graph.versions().producer()};
   std::vector<PlacedCluster> placed;

@@ -2,6 +2,8 @@
 
 import copy
 
+import pytest
+
 from tf_disc.config import defaults
 from tf_disc.report import Report
 
@@ -155,7 +157,7 @@ def test_text_holds_numbers_reasons_and_notes():
         "Einsum",
         "attn/scores",
         "1 graphs left alone: it is a tf.data function",
-        "precision=bf16 is recorded but not yet implemented",
+        "precision=bf16 has no effect",
         "note: a damaged file",
     ):
         assert part in text
@@ -166,6 +168,14 @@ def test_nothing_happened():
     passes = {"graphs": [], "nodes": 0, "in_clusters": 0, "dropped": 0}
     launches = {**LAUNCHES, "clusters": [], "problems": []}
     assert "0 of 0 nodes (0.0%)" in str(Report(passes, launches, defaults()))
+
+
+@pytest.mark.parametrize(("features", "said"), [("+avx512bf16,+amx-tile", False), ("", True)])
+def test_bf16_without_hardware_is_said(features, said):
+    options = {**defaults(), "precision": "bf16"}
+    report = Report(PASSES, LAUNCHES, options, ("x86-64-v4", features))
+    assert ("no AVX512-BF16" in str(report)) == said
+    assert report.as_dict()["cpu"] == {"target": "x86-64-v4", "features": features}
 
 
 def test_off_is_said():

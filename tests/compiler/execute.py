@@ -147,7 +147,9 @@ class Program:
             w = weight.reshape(n, k).T if facts["transpose"] == "1" else weight.reshape(k, n)
             assert 0 <= slot < self.slots
             with np.errstate(invalid="ignore"):
-                _matrix(out, rows, n, ldc)[:] = _matrix(a, rows, k, lda, kind).astype(np.float32) @ w
+                _matrix(out, rows, n, ldc)[:] = (
+                    _matrix(a, rows, k, lda, kind).astype(np.float32) @ w
+                )
             return 0
 
         @GEMM_DENSE

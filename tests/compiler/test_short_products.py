@@ -48,9 +48,7 @@ def test_a_weight_is_rounded_where_it_is_packed(rows: int, transposed: bool) -> 
     x, weight = normal(rows, 40), normal(40, 24)
     stored = np.ascontiguousarray(weight.T) if transposed else weight
     w = ClusterWriter("dense")
-    product = w.node(
-        "MatMul", w.tensor("x", x), w.weight("w", stored), transpose_b=transposed
-    )
+    product = w.node("MatMul", w.tensor("x", x), w.weight("w", stored), transpose_b=transposed)
     cluster = w.cluster(w.node("Relu", product))
     (op,) = products(cluster)
     assert op.attrs["packed"] == "bf16"

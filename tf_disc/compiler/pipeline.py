@@ -96,6 +96,8 @@ def compile_cluster(
     stages = _Stages(dump)
     if stages.folder:
         (stages.folder / "cluster.json").write_text(json.dumps(cluster, indent=1))
+        asked = {"target": target, "features": features, "precision": precision}
+        (stages.folder / "compile.json").write_text(json.dumps(asked, indent=1))
     rounds = precision == "bf16" and machine.short_products
     graph = import_cluster(cluster, rounds_products=rounds)
     verify_graph(graph)

@@ -57,7 +57,9 @@ def replay(folder: Path, *, recompile: bool = True, dump: str = "") -> Replayed:
         from tf_disc.compiler.pipeline import compile_cluster
 
         target, features = native.host_target()
-        artifact = compile_cluster(cluster, target=target, features=features, dump=dump)
+        artifact = compile_cluster(
+            cluster, target=target, features=features, precision=_precision(folder), dump=dump
+        )
         manifest, kernel, stage_ms = artifact.manifest, artifact.object, artifact.stage_ms
     else:
         manifest, kernel = _dumped_kernel(folder)
@@ -65,6 +67,12 @@ def replay(folder: Path, *, recompile: bool = True, dump: str = "") -> Replayed:
 
     outputs = native.run_artifact(manifest, kernel, inputs)
     return Replayed(cluster, outputs, run_in_tensorflow(cluster, inputs), stage_ms)
+
+
+def _precision(folder: Path) -> str:
+    """What the dumped compile was asked for; f32 where it did not come so far as to say."""
+    path = folder / "compile.json"
+    return str(json.loads(path.read_text(encoding="utf-8"))["precision"]) if path.exists() else "f32"
 
 
 def _dumped_kernel(folder: Path) -> tuple[str, bytes]:
