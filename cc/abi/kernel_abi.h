@@ -25,7 +25,7 @@
 extern "C" {
 #endif
 
-#define DISC_ABI_VERSION 2
+#define DISC_ABI_VERSION 3
 
 /* What an entry or a task returns. */
 enum disc_status {
@@ -79,18 +79,21 @@ typedef struct disc_imports {
                           const int64_t* args, int64_t count, int64_t grain,
                           int64_t item_cost_ns);
 
-  /* c[rows, N] = a[rows, K] x weight[K, N] for entry `gemm` of the manifest,
-   * which names the weight input, K, N, dtype and transposition. Leading
-   * dimensions count elements. c is overwritten and may not alias a. Runs on
-   * the calling thread; `slot` is the task's. rows >= 0. */
+  /* Columns [begin, end) of a[rows, K] x weight[K, N] for entry `gemm` of the
+   * manifest, which names the weight input, K, N, dtypes and transposition. a
+   * is of the packed dtype, f32 or bf16, c is f32 and points at column begin,
+   * a multiple of 64. Leading dimensions count elements. c is overwritten and
+   * may not alias a. Runs on the calling thread; `slot` is the task's.
+   * rows >= 0. */
   int32_t (*gemm_packed)(disc_frame_t* frame, int32_t gemm, int32_t slot,
-                         int64_t rows, const void* a, int64_t lda, void* c,
-                         int64_t ldc);
+                         int64_t rows, int64_t begin, int64_t end,
+                         const void* a, int64_t lda, void* c, int64_t ldc);
 
   /* c[m, n] = op(a) x op(b), op a transposition where the flag is 1: a is
    * [m, k], or [k, m] with transpose_a; b is [k, n], or [n, k] with
    * transpose_b. Row-major with leading dimensions in elements. k = 0 gives
-   * zeros; integers wrap around. dtype: DISC_F32, F64, I32 or I64. */
+   * zeros; integers wrap around. dtype: DISC_F32, F64, I32, I64, or BF16, of
+   * which c is f32. */
   int32_t (*gemm_dense)(disc_frame_t* frame, int32_t dtype, int32_t slot,
                         int32_t transpose_a, int32_t transpose_b, int64_t m,
                         int64_t n, int64_t k, const void* a, int64_t lda,

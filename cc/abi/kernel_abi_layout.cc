@@ -61,7 +61,7 @@ TF_DISC_ABI_STRUCTS(TF_DISC_CHECK_STRUCT)
   static_assert(name == number, #name);
 TF_DISC_ABI_CONSTANTS(TF_DISC_CHECK_CONSTANT)
 
-static_assert(DISC_ABI_VERSION == 2, "docs/kernel_abi.md has a line a version");
+static_assert(DISC_ABI_VERSION == 3, "docs/kernel_abi.md has a line a version");
 
 const char* disc_abi_layout() {
   static const std::string* const text = [] {

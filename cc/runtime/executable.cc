@@ -55,7 +55,7 @@ absl::StatusOr<std::shared_ptr<const Executable>> Executable::Load(
           use.weight, ", which is ", AbiDtypeName(stored)));
     }
     absl::StatusOr<std::shared_ptr<const PackedGemm>> gemm =
-        PackedGemm::Get(use.n, use.k, use.dtype);
+        PackedGemm::Get(use.n, use.k, use.packed);
     if (!gemm.ok()) return gemm.status();
     executable->gemm_scratch_bytes_ =
         std::max(executable->gemm_scratch_bytes_, (*gemm)->scratch_bytes());

@@ -13,14 +13,17 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "cc/runtime/cpu_features.h"
 #include "cc/runtime/dnnl_library.h"
 #include "cc/runtime/gemm_tiles.h"
 #include "cc/runtime/manifest.h"
+#include "cc/runtime/panel_gemm.h"
+#include "cc/runtime/thread_scratch.h"
 
 namespace tf_disc {
 namespace {
 
-// oneDNN pads columns to 64 (N = 1 costs as much as N = 64).
+// Packed weights have panels of 64 columns: few columns would be mostly zeros.
 constexpr int64_t kMinColumns = 16;
 
 absl::Status DnnlError(absl::string_view what, dnnl_status_t status) {
@@ -57,14 +60,18 @@ using Primitive = Owned<dnnl_primitive_t, &DnnlLibrary::primitive_destroy>;
 using Memory = Owned<dnnl_memory_t, &DnnlLibrary::memory_destroy>;
 using Stream = Owned<dnnl_stream_t, &DnnlLibrary::stream_destroy>;
 
-// A row-major [rows, columns] f32 matrix, or its transpose seen as such.
-absl::Status MakeMatrixDesc(const DnnlLibrary& dnnl, int64_t rows,
-                            int64_t columns, int64_t row_stride,
+dnnl_data_type_t DnnlType(disc_dtype dtype) {
+  return dtype == DISC_BF16 ? dnnl_bf16 : dnnl_f32;
+}
+
+// A row-major [rows, columns] matrix, or its transpose seen as such.
+absl::Status MakeMatrixDesc(const DnnlLibrary& dnnl, disc_dtype dtype,
+                            int64_t rows, int64_t columns, int64_t row_stride,
                             int64_t column_stride, MemoryDesc* desc) {
   const dnnl_dims_t dims = {rows, columns};
   const dnnl_dims_t strides = {row_stride, column_stride};
   const dnnl_status_t status = dnnl.memory_desc_create_with_strides(
-      desc->out(), 2, dims, dnnl_f32, strides);
+      desc->out(), 2, dims, DnnlType(dtype), strides);
   if (status == dnnl_success) return absl::OkStatus();
   return DnnlError(
       absl::StrCat("matrix ", rows, "x", columns, " with stride ", row_stride),
@@ -119,31 +126,45 @@ std::atomic<int64_t> next_tile_set_id{0};
 
 class DnnlPackedGemm : public PackedGemm {
  public:
-  DnnlPackedGemm(const DnnlLibrary& dnnl, int64_t n, int64_t k)
-      : dnnl_(dnnl), n_(n), k_(k), weights_(dnnl) {}
+  DnnlPackedGemm(const DnnlLibrary& dnnl, int64_t n, int64_t k,
+                 disc_dtype dtype)
+      : dnnl_(dnnl), n_(n), k_(k), dtype_(dtype), weights_(dnnl) {}
 
   // Makes the dense family and with it the packed layout.
   absl::Status Prepare();
 
   bool can_pack() const override { return can_pack_; }
   int64_t packed_bytes() const override { return packed_bytes_; }
-  int64_t scratch_bytes() const override { return scratch_bytes_; }
+  int64_t scratch_bytes() const override {
+    return can_pack_ ? scratch_bytes_ + StagedBytes() : 0;
+  }
 
-  absl::Status Pack(const void* weight, bool transpose,
+  absl::Status Pack(const void* weight, disc_dtype stored, bool transpose,
                     void* packed) const override;
-  absl::Status Run(int64_t rows, const void* a, const void* packed, void* c,
+  absl::Status Run(int64_t rows, int64_t begin, int64_t end, const void* a,
+                   int64_t lda, const void* packed, float* c, int64_t ldc,
                    void* scratch) const override;
 
  private:
   absl::Status MakeTile(int64_t rows, const_dnnl_memory_desc_t weights,
                         Tile* tile, PrimitiveDesc* desc) const;
   absl::Status MakeTiles();
-  absl::Status RunTile(size_t tile_index, const float* a, const void* packed,
+  // Rows that lie close together, and all columns.
+  absl::Status RunRows(int64_t rows, const char* a, const void* packed,
                        float* c, void* scratch) const;
+  absl::Status RunTile(size_t tile_index, const void* a, const void* packed,
+                       float* c, void* scratch) const;
+  int64_t RowBytes() const { return k_ * AbiDtypeSize(dtype_); }
+  // Where rows of a and of c are brought together, after oneDNN's scratch.
+  int64_t StagedBytes() const {
+    return kMaxTileRows *
+           (RowBytes() + n_ * static_cast<int64_t>(sizeof(float)));
+  }
 
   const DnnlLibrary& dnnl_;
   const int64_t n_;
   const int64_t k_;
+  const disc_dtype dtype_;
   bool can_pack_ = false;
   MemoryDesc weights_;  // the packed layout
   int64_t packed_bytes_ = 0;
@@ -154,9 +175,10 @@ class DnnlPackedGemm : public PackedGemm {
 absl::Status DnnlPackedGemm::MakeTile(int64_t rows,
                                       const_dnnl_memory_desc_t weights,
                                       Tile* tile, PrimitiveDesc* desc) const {
-  absl::Status status = MakeMatrixDesc(dnnl_, rows, k_, k_, 1, &tile->source);
+  absl::Status status =
+      MakeMatrixDesc(dnnl_, dtype_, rows, k_, k_, 1, &tile->source);
   if (!status.ok()) return status;
-  status = MakeMatrixDesc(dnnl_, rows, n_, n_, 1, &tile->destination);
+  status = MakeMatrixDesc(dnnl_, DISC_F32, rows, n_, n_, 1, &tile->destination);
   if (!status.ok()) return status;
   PrimitiveAttr attr(dnnl_);
   dnnl_status_t made = dnnl_.primitive_attr_create(attr.out());
@@ -215,7 +237,7 @@ absl::Status DnnlPackedGemm::Prepare() {
   MemoryDesc any(dnnl_);
   const dnnl_dims_t dims = {k_, n_};
   dnnl_status_t made = dnnl_.memory_desc_create_with_tag(
-      any.out(), 2, dims, dnnl_f32, dnnl_format_tag_any);
+      any.out(), 2, dims, DnnlType(dtype_), dnnl_format_tag_any);
   if (made != dnnl_success) return DnnlError("weight", made);
   Tile first(dnnl_);
   PrimitiveDesc desc(dnnl_);
@@ -237,16 +259,18 @@ absl::Status DnnlPackedGemm::Prepare() {
   if (!status.ok()) return status;
   packed_bytes_ =
       static_cast<int64_t>(dnnl_.memory_desc_get_size(weights_.get()));
+  // To a multiple of 64, where staged rows begin.
+  scratch_bytes_ = (scratch_bytes_ + 63) / 64 * 64;
   can_pack_ = true;
   return absl::OkStatus();
 }
 
-absl::Status DnnlPackedGemm::Pack(const void* weight, bool transpose,
-                                  void* packed) const {
+absl::Status DnnlPackedGemm::Pack(const void* weight, disc_dtype stored,
+                                  bool transpose, void* packed) const {
   const OmpOneThread one_thread(dnnl_);
   MemoryDesc plain(dnnl_);
-  absl::Status status = MakeMatrixDesc(dnnl_, k_, n_, transpose ? 1 : n_,
-                                       transpose ? k_ : 1, &plain);
+  absl::Status status = MakeMatrixDesc(
+      dnnl_, stored, k_, n_, transpose ? 1 : n_, transpose ? k_ : 1, &plain);
   if (!status.ok()) return status;
   PrimitiveDesc desc(dnnl_);
   dnnl_status_t made = dnnl_.reorder_primitive_desc_create(
@@ -279,7 +303,7 @@ absl::Status DnnlPackedGemm::Pack(const void* weight, bool transpose,
   return absl::OkStatus();
 }
 
-absl::Status DnnlPackedGemm::RunTile(size_t tile_index, const float* a,
+absl::Status DnnlPackedGemm::RunTile(size_t tile_index, const void* a,
                                      const void* packed, float* c,
                                      void* scratch) const {
   ThreadMemory& thread = GetThreadMemory();
@@ -333,66 +357,166 @@ absl::Status DnnlPackedGemm::RunTile(size_t tile_index, const float* a,
   return absl::OkStatus();
 }
 
-absl::Status DnnlPackedGemm::Run(int64_t rows, const void* a,
-                                 const void* packed, void* c,
-                                 void* scratch) const {
-  if (rows <= 0) return absl::OkStatus();
+absl::Status DnnlPackedGemm::RunRows(int64_t rows, const char* a,
+                                     const void* packed, float* c,
+                                     void* scratch) const {
   const OmpOneThread one_thread(dnnl_);
-  const auto* const a_row = static_cast<const float*>(a);
-  auto* const c_row = static_cast<float*>(c);
   for (int64_t left = rows; left > 0;) {
     const size_t tile = NextTile(rows, left);
     // A tile of more rows than are left begins with rows that are done.
     const int64_t begin = rows - std::max(left, kTileRows[tile]);
     absl::Status status =
-        RunTile(tile, a_row + begin * k_, packed, c_row + begin * n_, scratch);
+        RunTile(tile, a + begin * RowBytes(), packed, c + begin * n_, scratch);
     if (!status.ok()) return status;
     left -= kTileRows[tile];
   }
   return absl::OkStatus();
 }
 
-}  // namespace
-
-absl::StatusOr<std::shared_ptr<const PackedGemm>> PackedGemm::Get(
-    int64_t n, int64_t k, disc_dtype dtype) {
-  if (dtype != DISC_F32) {
-    return absl::UnimplementedError(
-        absl::StrCat("packed GEMM of ", AbiDtypeName(dtype), "; f32 only"));
+// oneDNN 3.2 has only its reference implementation for packed weights with
+// other strides: such rows are brought together first.
+absl::Status DnnlPackedGemm::Run(int64_t rows, int64_t begin, int64_t end,
+                                 const void* a, int64_t lda, const void* packed,
+                                 float* c, int64_t ldc, void* scratch) const {
+  const auto* const a_rows = static_cast<const char*>(a);
+  const bool whole = begin == 0 && end == n_;
+  // Of one row a leading dimension says nothing.
+  if (whole && (rows <= 1 || (lda == k_ && ldc == n_))) {
+    return RunRows(rows, a_rows, packed, c, scratch);
   }
+  char* const staged_a = static_cast<char*>(scratch) + scratch_bytes_;
+  auto* const staged_c =
+      reinterpret_cast<float*>(staged_a + kMaxTileRows * RowBytes());
+  for (int64_t first = 0; first < rows; first += kMaxTileRows) {
+    const int64_t count = std::min(kMaxTileRows, rows - first);
+    for (int64_t i = 0; i < count; ++i) {
+      std::memcpy(staged_a + i * RowBytes(),
+                  a_rows + (first + i) * lda * AbiDtypeSize(dtype_),
+                  static_cast<size_t>(RowBytes()));
+    }
+    absl::Status status = RunRows(count, staged_a, packed, staged_c, scratch);
+    if (!status.ok()) return status;
+    for (int64_t i = 0; i < count; ++i) {
+      std::copy_n(staged_c + i * n_ + begin, end - begin,
+                  c + (first + i) * ldc);
+    }
+  }
+  return absl::OkStatus();
+}
+
+// T: float, or uint16_t with the bits of bf16.
+template <typename T>
+class PanelPackedGemm : public PackedGemm {
+ public:
+  PanelPackedGemm(int64_t n, int64_t k) : n_(n), k_(k) {}
+
+  bool can_pack() const override { return n_ >= kMinColumns && k_ >= 1; }
+  int64_t packed_bytes() const override { return PanelBytes<T>(k_, n_); }
+  int64_t scratch_bytes() const override { return 0; }
+
+  absl::Status Pack(const void* weight, disc_dtype stored, bool transpose,
+                    void* packed) const override {
+    if (stored == DISC_F32) {
+      PackPanels(View<float>(weight, transpose), k_, n_,
+                 static_cast<T*>(packed));
+      return absl::OkStatus();
+    }
+    if constexpr (sizeof(T) == sizeof(uint16_t)) {
+      if (stored == DISC_BF16) {
+        PackPanels(View<uint16_t>(weight, transpose), k_, n_,
+                   static_cast<T*>(packed));
+        return absl::OkStatus();
+      }
+    }
+    return absl::UnimplementedError(
+        absl::StrCat("packing a weight of ", AbiDtypeName(stored)));
+  }
+
+  absl::Status Run(int64_t rows, int64_t begin, int64_t end, const void* a,
+                   int64_t lda, const void* packed, float* c, int64_t ldc,
+                   void* /*scratch*/) const override {
+    const PanelKernels<T>* const kernels = HostPanelKernels<T>();
+    if (kernels == nullptr) return NoKernels();
+    MultiplyPanels(*kernels, rows, begin, end, k_, static_cast<const T*>(a),
+                   lda, static_cast<const T*>(packed), c, ldc);
+    return absl::OkStatus();
+  }
+
+  static absl::Status NoKernels() {
+    return absl::UnimplementedError(
+        sizeof(T) == sizeof(float)
+            ? "products by panels need AVX2"
+            : "products of bf16 need AVX512-BF16, which this CPU (or option "
+              "max_cpu) has not");
+  }
+
+ private:
+  template <typename From>
+  MatrixView<From> View(const void* weight, bool transpose) const {
+    const auto* const data = static_cast<const From*>(weight);
+    if (transpose) return {data, 1, k_};
+    return {data, n_, 1};
+  }
+
+  const int64_t n_;
+  const int64_t k_;
+};
+
+// c = a x b by panels, in the calling thread's memory.
+template <typename T, typename From>
+absl::Status MultiplyByPanels(int64_t m, int64_t n, int64_t k,
+                              const MatrixView<T>& a, const MatrixView<From>& b,
+                              float* c, int64_t ldc) {
+  const PanelKernels<T>* const kernels = HostPanelKernels<T>();
+  if (kernels == nullptr) return PanelPackedGemm<T>::NoKernels();
+  void* const scratch = ThreadScratch(PanelScratchBytes());
+  if (scratch == nullptr) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "no memory for the ", PanelScratchBytes(), " bytes of a product"));
+  }
+  MultiplyMatrices(*kernels, m, n, k, a, b, c, ldc, scratch);
+  return absl::OkStatus();
+}
+
+template <typename T>
+MatrixView<T> RowMajor(const void* data, int64_t stride, bool transpose) {
+  const MatrixView<T> view = {static_cast<const T*>(data), stride, 1};
+  return transpose ? view.Transposed() : view;
+}
+
+using Families = std::map<std::tuple<const DnnlLibrary*, int64_t, int64_t, int>,
+                          std::shared_ptr<const PackedGemm>>;
+
+// The family of a key, made by `make` if there is none.
+template <typename Make>
+absl::StatusOr<std::shared_ptr<const PackedGemm>> FindOrMake(
+    const DnnlLibrary* dnnl, int64_t n, int64_t k, disc_dtype dtype,
+    Make make) {
   if (n < 0 || k < 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("packed GEMM with n=", n, ", k=", k));
   }
-  absl::StatusOr<const DnnlLibrary*> dnnl = GetDnnlLibrary();
-  if (!dnnl.ok()) return dnnl.status();
-  using Key = std::tuple<const DnnlLibrary*, int64_t, int64_t>;
   struct Registry {
     std::mutex mutex;
-    std::map<Key, std::shared_ptr<const PackedGemm>> gemms;
+    Families families;
   };
   static Registry* const registry = new Registry;
   // Held while primitives are made: callers are threads that load, and two
   // that want the same family shall not both make it.
   const std::lock_guard<std::mutex> lock(registry->mutex);
-  std::shared_ptr<const PackedGemm>& gemm = registry->gemms[Key(*dnnl, n, k)];
+  std::shared_ptr<const PackedGemm>& gemm =
+      registry->families[{dnnl, n, k, static_cast<int>(dtype)}];
   if (gemm == nullptr) {
-    auto made = std::make_shared<DnnlPackedGemm>(**dnnl, n, k);
-    absl::Status status = made->Prepare();
-    if (!status.ok()) return status;
-    gemm = std::move(made);
+    absl::StatusOr<std::shared_ptr<const PackedGemm>> made = make();
+    if (!made.ok()) return made.status();
+    gemm = *std::move(made);
   }
   return gemm;
 }
 
-absl::Status DenseGemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n,
-                       int64_t k, const float* a, int64_t lda, const float* b,
-                       int64_t ldb, float* c, int64_t ldc) {
-  if (m <= 0 || n <= 0) return absl::OkStatus();
-  if (k <= 0) {
-    for (int64_t row = 0; row < m; ++row) std::fill_n(c + row * ldc, n, 0.0f);
-    return absl::OkStatus();
-  }
+absl::Status SgemmByDnnl(bool transpose_a, bool transpose_b, int64_t m,
+                         int64_t n, int64_t k, const float* a, int64_t lda,
+                         const float* b, int64_t ldb, float* c, int64_t ldc) {
   absl::StatusOr<const DnnlLibrary*> dnnl = GetDnnlLibrary();
   if (!dnnl.ok()) return dnnl.status();
   const OmpOneThread one_thread(**dnnl);
@@ -405,6 +529,87 @@ absl::Status DenseGemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n,
                      1.0f, a, lda, b, ldb, 0.0f, c, ldc);
   if (status == dnnl_success) return absl::OkStatus();
   return DnnlError(absl::StrCat("sgemm ", m, "x", n, "x", k), status);
+}
+
+absl::Status NoSuchGemm(disc_dtype dtype) {
+  return absl::UnimplementedError(
+      absl::StrCat("a product of ", AbiDtypeName(dtype)));
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const PackedGemm>> PackedGemm::Get(
+    int64_t n, int64_t k, disc_dtype dtype) {
+  if (dtype == DISC_F32) {
+    if (HostPanelKernels<float>() == nullptr) return GetDnnl(n, k, dtype);
+    return FindOrMake(nullptr, n, k, dtype, [&] {
+      return std::make_shared<PanelPackedGemm<float>>(n, k);
+    });
+  }
+  if (dtype != DISC_BF16) return NoSuchGemm(dtype);
+  if (HostPanelKernels<uint16_t>() == nullptr) {
+    return PanelPackedGemm<uint16_t>::NoKernels();
+  }
+  if (HostCpu().amx_bf16) return GetDnnl(n, k, dtype);
+  return FindOrMake(nullptr, n, k, dtype, [&] {
+    return std::make_shared<PanelPackedGemm<uint16_t>>(n, k);
+  });
+}
+
+absl::StatusOr<std::shared_ptr<const PackedGemm>> PackedGemm::GetDnnl(
+    int64_t n, int64_t k, disc_dtype dtype) {
+  if (dtype != DISC_F32 && dtype != DISC_BF16) return NoSuchGemm(dtype);
+  absl::StatusOr<const DnnlLibrary*> dnnl = GetDnnlLibrary();
+  if (!dnnl.ok()) return dnnl.status();
+  return FindOrMake(*dnnl, n, k, dtype,
+                    [&]() -> absl::StatusOr<std::shared_ptr<const PackedGemm>> {
+                      auto made =
+                          std::make_shared<DnnlPackedGemm>(**dnnl, n, k, dtype);
+                      absl::Status status = made->Prepare();
+                      if (!status.ok()) return status;
+                      return made;
+                    });
+}
+
+absl::Status UnpackedGemm(disc_dtype dtype, int64_t rows, int64_t begin,
+                          int64_t end, const void* a, int64_t lda,
+                          const StoredWeight& weight, float* c, int64_t ldc) {
+  const int64_t ldb = weight.transpose ? weight.k : weight.n;
+  const int64_t offset = begin * (weight.transpose ? weight.k : 1);
+  if (dtype == weight.dtype) {
+    const void* const b = static_cast<const char*>(weight.data) +
+                          offset * AbiDtypeSize(weight.dtype);
+    return DenseGemm(dtype, false, weight.transpose, rows, end - begin,
+                     weight.k, a, lda, b, ldb, c, ldc);
+  }
+  if (dtype != DISC_BF16 || weight.dtype != DISC_F32) return NoSuchGemm(dtype);
+  const auto* const b = static_cast<const float*>(weight.data) + offset;
+  return MultiplyByPanels(rows, end - begin, weight.k,
+                          RowMajor<uint16_t>(a, lda, false),
+                          RowMajor<float>(b, ldb, weight.transpose), c, ldc);
+}
+
+absl::Status DenseGemm(disc_dtype dtype, bool transpose_a, bool transpose_b,
+                       int64_t m, int64_t n, int64_t k, const void* a,
+                       int64_t lda, const void* b, int64_t ldb, float* c,
+                       int64_t ldc) {
+  if (dtype != DISC_F32 && dtype != DISC_BF16) return NoSuchGemm(dtype);
+  if (m <= 0 || n <= 0) return absl::OkStatus();
+  if (k <= 0) {
+    for (int64_t row = 0; row < m; ++row) std::fill_n(c + row * ldc, n, 0.0f);
+    return absl::OkStatus();
+  }
+  if (dtype == DISC_BF16) {
+    return MultiplyByPanels(m, n, k, RowMajor<uint16_t>(a, lda, transpose_a),
+                            RowMajor<uint16_t>(b, ldb, transpose_b), c, ldc);
+  }
+  if (HostPanelKernels<float>() == nullptr) {
+    return SgemmByDnnl(transpose_a, transpose_b, m, n, k,
+                       static_cast<const float*>(a), lda,
+                       static_cast<const float*>(b), ldb, c, ldc);
+  }
+  return MultiplyByPanels(m, n, k, RowMajor<float>(a, lda, transpose_a),
+                          RowMajor<float>(b, ldb, transpose_b), c, ldc);
 }
 
 }  // namespace tf_disc

@@ -1,12 +1,11 @@
 #include "cc/runtime/gemm_plain.h"
 
 #include <algorithm>
-#include <cstdlib>
-#include <memory>
 
 #include "absl/strings/str_cat.h"
 #include "cc/runtime/cpu_features.h"
 #include "cc/runtime/manifest.h"
+#include "cc/runtime/thread_scratch.h"
 
 namespace tf_disc {
 namespace {
@@ -73,20 +72,6 @@ void PackColumns(const T* b, int64_t depth_stride, int64_t column_stride,
   }
 }
 
-struct FreeAligned {
-  void operator()(void* memory) const { std::free(memory); }
-};
-
-// The calling thread's scratch, or null without memory.
-void* ThreadScratch() {
-  thread_local std::unique_ptr<void, FreeAligned> scratch;
-  if (scratch == nullptr) {
-    scratch.reset(std::aligned_alloc(
-        kMaxVectorBytes, static_cast<size_t>(PlainGemmScratchBytes())));
-  }
-  return scratch.get();
-}
-
 template <typename T>
 absl::Status Multiply(bool transpose_a, bool transpose_b, int64_t m, int64_t n,
                       int64_t k, const void* a, int64_t lda, const void* b,
@@ -103,7 +88,7 @@ absl::Status Multiply(bool transpose_a, bool transpose_b, int64_t m, int64_t n,
   if (kernels == nullptr) {
     return absl::UnimplementedError("products of this type need SSE4.2");
   }
-  void* const scratch = ThreadScratch();
+  void* const scratch = ThreadScratch(PlainGemmScratchBytes());
   if (scratch == nullptr) {
     return absl::ResourceExhaustedError(absl::StrCat(
         "no memory for the ", PlainGemmScratchBytes(), " bytes of a product"));

@@ -29,7 +29,7 @@ bool RoundUpToAlignment(int64_t value, int64_t* rounded) {
 
 // A weight as one gemm of this run reads it.
 struct RunWeight {
-  const float* data = nullptr;                 // as it is in its tensor
+  const void* data = nullptr;                  // as it is in its tensor
   std::shared_ptr<const PackedWeight> packed;  // or null
 };
 
@@ -69,43 +69,43 @@ int32_t ImportGemmDense(disc_frame_t* frame, int32_t dtype, int32_t /*slot*/,
                         int32_t transpose_a, int32_t transpose_b, int64_t m,
                         int64_t n, int64_t k, const void* a, int64_t lda,
                         const void* b, int64_t ldb, void* c, int64_t ldc) {
+  const auto type = static_cast<disc_dtype>(dtype);
   const absl::Status status =
-      dtype == DISC_F32
-          ? DenseGemm(transpose_a != 0, transpose_b != 0, m, n, k,
-                      static_cast<const float*>(a), lda,
-                      static_cast<const float*>(b), ldb, static_cast<float*>(c),
-                      ldc)
-          : PlainGemm(static_cast<disc_dtype>(dtype), transpose_a != 0,
-                      transpose_b != 0, m, n, k, a, lda, b, ldb, c, ldc);
+      type == DISC_F32 || type == DISC_BF16
+          ? DenseGemm(type, transpose_a != 0, transpose_b != 0, m, n, k, a, lda,
+                      b, ldb, static_cast<float*>(c), ldc)
+          : PlainGemm(type, transpose_a != 0, transpose_b != 0, m, n, k, a, lda,
+                      b, ldb, c, ldc);
   return status.ok() ? DISC_OK : RunOf(frame)->FailLibrary(status);
 }
 
 int32_t ImportGemmPacked(disc_frame_t* frame, int32_t gemm, int32_t slot,
-                         int64_t rows, const void* a, int64_t lda, void* c,
-                         int64_t ldc) {
+                         int64_t rows, int64_t begin, int64_t end,
+                         const void* a, int64_t lda, void* c, int64_t ldc) {
   Run* const run = RunOf(frame);
   const Manifest& manifest = run->executable->manifest();
   if (gemm < 0 || static_cast<size_t>(gemm) >= manifest.gemms.size() ||
-      slot < 0 || slot >= frame->num_slots) {
+      slot < 0 || slot >= frame->num_slots || begin < 0 || begin % 64 != 0 ||
+      begin > end || end > manifest.gemms[gemm].n) {
     return run->FailLibrary(absl::InternalError(
-        absl::StrCat("gemm_packed: gemm ", gemm, " in slot ", slot)));
+        absl::StrCat("gemm_packed: gemm ", gemm, ", columns ", begin, " to ",
+                     end, " in slot ", slot)));
   }
   const ManifestGemm& use = manifest.gemms[gemm];
   const RunWeight& weight = run->weights[gemm];
   absl::Status status;
-  // Of one row a leading dimension says nothing.
-  const bool is_dense = rows == 1 || (lda == use.k && ldc == use.n);
-  if (weight.packed == nullptr || !is_dense) {
+  auto* const result = static_cast<float*>(c);
+  if (weight.packed == nullptr) {
+    const StoredWeight stored = {weight.data, use.dtype, use.transpose, use.k,
+                                 use.n};
     status =
-        DenseGemm(false, use.transpose, rows, use.n, use.k,
-                  static_cast<const float*>(a), lda, weight.data,
-                  use.transpose ? use.k : use.n, static_cast<float*>(c), ldc);
+        UnpackedGemm(use.packed, rows, begin, end, a, lda, stored, result, ldc);
   } else {
     char* const scratch = static_cast<char*>(frame->scratch) +
                           slot * frame->scratch_stride +
                           run->gemm_scratch_offset;
-    status = run->executable->gemms()[gemm]->Run(rows, a, weight.packed->data(),
-                                                 c, scratch);
+    status = run->executable->gemms()[gemm]->Run(
+        rows, begin, end, a, lda, weight.packed->data(), result, ldc, scratch);
   }
   return status.ok() ? DISC_OK : run->FailLibrary(status);
 }
@@ -192,7 +192,7 @@ void ResolveWeights(absl::Span<const LaunchInput> inputs, WeightSlots* slots,
     const ManifestGemm& use = manifest.gemms[g];
     const LaunchInput& input = inputs[use.weight];
     const std::shared_ptr<const PackedGemm>& gemm = run->executable->gemms()[g];
-    run->weights[g].data = static_cast<const float*>(input.data);
+    run->weights[g].data = input.data;
     if (slots == nullptr || !input.is_cacheable_weight || !gemm->can_pack() ||
         input.data == nullptr) {
       continue;
@@ -200,6 +200,7 @@ void ResolveWeights(absl::Span<const LaunchInput> inputs, WeightSlots* slots,
     WeightCache::Request request;
     request.gemm = gemm;
     request.data = input.data;
+    request.stored = use.dtype;
     request.transpose = use.transpose;
     request.is_constant = input.is_constant;
     run->weights[g].packed = WeightCache::Global().Resolve(

@@ -174,6 +174,8 @@ class LineParser {
         gemm.weight = static_cast<int>(number);
       } else if (name == "dtype") {
         ok = ParseDtype(value, &gemm.dtype);
+      } else if (name == "packed") {
+        ok = ParseDtype(value, &gemm.packed);
       } else if (name == "k") {
         ok = ParseCount(value, kMaxDim, &gemm.k);
       } else if (name == "n") {
@@ -184,8 +186,8 @@ class LineParser {
       }
       if (!ok) return absl::StrCat("cannot read '", words[i], "'");
     }
-    if (given.size() != 5) {
-      return "expected weight=, dtype=, k=, n= and transpose=";
+    if (given.size() != 6) {
+      return "expected weight=, dtype=, packed=, k=, n= and transpose=";
     }
     int64_t elements = 0;
     if (__builtin_mul_overflow(gemm.k, gemm.n, &elements) ||

@@ -21,7 +21,8 @@ struct ManifestTensor {
 // which is [k, n] row-major, or [n, k] with `transpose`.
 struct ManifestGemm {
   int weight = 0;
-  disc_dtype dtype = DISC_F32;
+  disc_dtype dtype = DISC_F32;   // of the weight
+  disc_dtype packed = DISC_F32;  // of the left operand and the packed weight
   int64_t k = 0;
   int64_t n = 0;
   bool transpose = false;

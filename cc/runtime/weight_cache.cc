@@ -150,8 +150,8 @@ std::shared_ptr<const PackedWeight> WeightCache::PackAndInsert(
                            " bytes of a packed weight"));
     return nullptr;
   }
-  const absl::Status status =
-      request.gemm->Pack(request.data, request.transpose, packed->data_);
+  const absl::Status status = request.gemm->Pack(
+      request.data, request.stored, request.transpose, packed->data_);
   if (!status.ok()) {
     Fail(key, std::string(status.message()));
     return nullptr;

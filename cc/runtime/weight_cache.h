@@ -74,6 +74,7 @@ class WeightCache {
   struct Request {
     std::shared_ptr<const PackedGemm> gemm;  // with can_pack()
     const void* data = nullptr;              // k * n elements, not null
+    disc_dtype stored = DISC_F32;            // of `data`
     bool transpose = false;                  // stored as [n, k]
     bool is_constant = false;                // pack at once
   };

@@ -40,6 +40,8 @@ GEMM_PACKED = c.CFUNCTYPE(
     c.c_int32,
     c.c_int32,
     c.c_int64,
+    c.c_int64,
+    c.c_int64,
     c.c_void_p,
     c.c_int64,
     c.c_void_p,
@@ -137,8 +139,9 @@ class Program:
 
         @GEMM_PACKED
         def gemm_packed(
-            _: int, gemm: int, slot: int, rows: int, a: int, lda: int, out: int, ldc: int
-        ) -> int:
+            _: int, gemm: int, slot: int, rows: int, begin: int, end: int,
+            a: int, lda: int, out: int, ldc: int,
+        ) -> int:  # fmt: skip
             facts = self.gemms[gemm]
             weight = arrays[int(facts["weight"])]
             k, n = int(facts["k"]), int(facts["n"])
@@ -146,10 +149,10 @@ class Program:
             weight = weight.astype(kind).astype(np.float32)
             w = weight.reshape(n, k).T if facts["transpose"] == "1" else weight.reshape(k, n)
             assert 0 <= slot < self.slots
+            assert begin % 64 == 0 and 0 <= begin <= end <= n
             with np.errstate(invalid="ignore"):
-                _matrix(out, rows, n, ldc)[:] = (
-                    _matrix(a, rows, k, lda, kind).astype(np.float32) @ w
-                )
+                left = _matrix(a, rows, k, lda, kind).astype(np.float32)
+                _matrix(out, rows, end - begin, ldc)[:] = left @ w[:, begin:end]
             return 0
 
         @GEMM_DENSE

@@ -56,7 +56,7 @@ def test_accuracy_in_bf16(build):
     with tf_disc.options(enabled=False):
         loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
         model.compile(optimizer=tf.keras.optimizers.Adam(3e-3), loss=loss)
-        model.fit(images[train], digits.target[train], epochs=12, batch_size=32, verbose=0)
+        model.fit(images[train], digits.target[train], epochs=25, batch_size=32, verbose=0)
     accuracy = {}
     for precision in ("f32", "bf16"):
         with tf_disc.options(precision=precision), counted() as counts:

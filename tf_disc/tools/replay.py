@@ -72,7 +72,9 @@ def replay(folder: Path, *, recompile: bool = True, dump: str = "") -> Replayed:
 def _precision(folder: Path) -> str:
     """What the dumped compile was asked for; f32 where it did not come so far as to say."""
     path = folder / "compile.json"
-    return str(json.loads(path.read_text(encoding="utf-8"))["precision"]) if path.exists() else "f32"
+    return (
+        str(json.loads(path.read_text(encoding="utf-8"))["precision"]) if path.exists() else "f32"
+    )
 
 
 def _dumped_kernel(folder: Path) -> tuple[str, bytes]:

@@ -53,7 +53,7 @@ static int32_t gemm_bias_relu(disc_frame_t* frame, const int64_t* args,
   for (int64_t row = begin; row < end; row += kTileRows) {
     const int64_t rows = end - row < kTileRows ? end - row : kTileRows;
     const int32_t status = frame->imports->gemm_packed(
-        frame, 0, slot, rows, x + row * kK, kK, tile, kN);
+        frame, 0, slot, rows, 0, kN, x + row * kK, kK, tile, kN);
     if (status != DISC_OK) return status;
     for (int64_t i = 0; i < rows; ++i) {
       for (int64_t j = 0; j < kN; ++j) {

@@ -8,6 +8,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "cc/runtime/cpu_features.h"
 #include "cc/runtime/dnnl_library.h"
 #include "cc/runtime/launch_frame.h"
 #include "cc/runtime/tests/compiled_object.h"
@@ -25,7 +26,7 @@ using testing::ThreadPool;
 
 constexpr char kManifest[] =
     "tf_disc manifest 1\n"
-    "abi 2\n"
+    "abi 3\n"
     "compiler by-hand\n"
     "llvm none\n"
     "target x86-64\n"
@@ -37,7 +38,7 @@ constexpr char kManifest[] =
     "input 2 f32 1\n"
     "output 0 f32 2\n"
     "output 1 f32 2\n"
-    "gemm 0 weight=1 dtype=f32 k=24 n=40 transpose=0\n"
+    "gemm 0 weight=1 dtype=f32 packed=f32 k=24 n=40 transpose=0\n"
     "task 0 gemm_bias_relu\n"
     "task 1 copy_rows\n"
     "guard 0 x.dim(1) == 24\n"
@@ -157,7 +158,6 @@ TEST(OneExecutableRunsEverySize) {
     }
     EXPECT_EQ(CountThreads(), threads_before);
   }
-  // Without AVX-512 oneDNN has no packed layout.
   const bool can_pack = executable->gemms()[0]->can_pack();
   EXPECT_EQ(WeightCache::Global().counters().packs >= 1, can_pack);
   WeightCache::Global().Clear();
@@ -268,8 +268,8 @@ TEST(LoadRefusesWhatDoesNotFit) {
     return loaded.ok() ? "" : std::string(loaded.status().message());
   };
   ASSERT(!DemoObject().empty());
-  EXPECT_EQ(error(Edited("abi 2", "abi 3"), DemoObject()),
-            "compiled for kernel ABI 3, this runtime has 2");
+  EXPECT_EQ(error(Edited("abi 3", "abi 4"), DemoObject()),
+            "compiled for kernel ABI 4, this runtime has 3");
   EXPECT(absl::StrContains(
       error(Edited("x86-64\n", "x86-64 +future\n"), DemoObject()),
       "compiled for +future, which this CPU lacks"));
@@ -282,31 +282,36 @@ TEST(LoadRefusesWhatDoesNotFit) {
   EXPECT(absl::StrContains(
       error(Edited("input 1 f32", "input 1 f64"), DemoObject()),
       "a gemm of f32 with input 1, which is f64"));
+  // Below AVX2 products are oneDNN's.
+  ASSERT(LimitHostCpu("x86-64-v2").ok());
   SetDnnlLibraryPath("/nonexistent/libtf_disc_dnnl.so.3");
   EXPECT(
       absl::StrContains(error(kManifest, DemoObject()), "cannot load oneDNN"));
   SetDnnlLibraryPath("");
+  ASSERT(LimitHostCpu("").ok());
 }
 
 TEST(LibraryThatGoesMissingIsAReason) {
-  // Only gemm_dense needs the library in a launch without packed weights.
+  // Loaded where panels serve, run where products are oneDNN's.
   const auto executable = LoadDemo();
   ASSERT(executable != nullptr);
   const Demo demo(10);
   PoolHost host(nullptr);
+  ASSERT(LimitHostCpu("x86-64-v2").ok());
   SetDnnlLibraryPath("/nonexistent/libtf_disc_dnnl.so.3");
   const LaunchResult result = Launch(*executable, demo, nullptr, &host);
   SetDnnlLibraryPath("");
+  ASSERT(LimitHostCpu("").ok());
   EXPECT(result.outcome == LaunchOutcome::kFailed);
   EXPECT(absl::StrContains(result.reason, "cannot load oneDNN"));
 }
 
 TEST(LeadingDimensionsOfAPackedWeight) {
   const auto loaded = Executable::Load(
-      "tf_disc manifest 1\nabi 2\ncompiler by-hand\nllvm none\n"
+      "tf_disc manifest 1\nabi 3\ncompiler by-hand\nllvm none\n"
       "target x86-64\nentry plan strided_plan\nentry run strided_run\n"
       "sizes 0\ninput 0 f32 2\ninput 1 f32 2\noutput 0 f32 2\n"
-      "gemm 0 weight=1 dtype=f32 k=24 n=40 transpose=0\n",
+      "gemm 0 weight=1 dtype=f32 packed=f32 k=24 n=40 transpose=0\n",
       testing::CompileC("cc/runtime/tests/strided_kernel.c"));
   ASSERT(loaded.ok());
   const auto slots = (*loaded)->NewWeightSlots();

@@ -22,7 +22,7 @@ constexpr char kGood[] =
     "input 0 f32 3\n"
     "input 1 f32 2\n"
     "output 0 bf16 0\n"
-    "gemm 0 weight=1 dtype=f32 k=384 n=1536 transpose=1\n"
+    "gemm 0 weight=1 dtype=f32 packed=bf16 k=384 n=1536 transpose=1\n"
     "task 0 gemm_bias_gelu(layer/dense) and more\n"
     "guard 0 x.dim(1) == mask.dim(1)\n";
 
@@ -56,6 +56,8 @@ TEST(ReadsEveryFact) {
   EXPECT_EQ(parsed->gemms[0].weight, 1);
   EXPECT_EQ(parsed->gemms[0].k, 384);
   EXPECT_EQ(parsed->gemms[0].n, 1536);
+  EXPECT(parsed->gemms[0].dtype == DISC_F32);
+  EXPECT(parsed->gemms[0].packed == DISC_BF16);
   EXPECT(parsed->gemms[0].transpose);
   ASSERT(parsed->tasks.size() == 1 && parsed->guards.size() == 1);
   EXPECT_EQ(parsed->tasks[0], "gemm_bias_gelu(layer/dense) and more");
@@ -95,9 +97,11 @@ TEST(SaysWhichLineIsWrongAndWhy) {
       {"input 0 f32 3", "input 0 f31 3", "unknown dtype"},
       {"input 0 f32 3", "input 0 f32", "expected 'INDEX DTYPE RANK'"},
       {"weight=1", "weight=2", "gemm 0 names input 2 of 2"},
-      {" k=384", "", "expected weight=, dtype=, k=, n= and transpose="},
+      {" k=384", "",
+       "expected weight=, dtype=, packed=, k=, n= and transpose="},
       {" k=384", " k=384 k=384", "a second 'k='"},
       {"transpose=1", "transpose=2", "cannot read 'transpose=2'"},
+      {"packed=bf16", "packed=bf17", "cannot read 'packed=bf17'"},
       {"k=384", "q=384", "cannot read 'q=384'"},
       {"k=384 n=1536", "k=1000000000 n=1000000000", "k * n is too large"},
       {"task 0 gemm_bias_gelu(layer/dense) and more", "task 0",

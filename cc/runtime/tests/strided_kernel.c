@@ -11,6 +11,6 @@ int32_t strided_plan(disc_frame_t* frame) {
 
 int32_t strided_run(disc_frame_t* frame) {
   return frame->imports->gemm_packed(
-      frame, 0, 0, frame->inputs[0].dims[0], frame->inputs[0].data,
+      frame, 0, 0, frame->inputs[0].dims[0], 0, 40, frame->inputs[0].data,
       frame->inputs[0].dims[1], frame->outputs[0], 42);
 }

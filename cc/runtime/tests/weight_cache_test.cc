@@ -19,15 +19,16 @@ class CopyGemm : public PackedGemm {
   bool can_pack() const override { return true; }
   int64_t packed_bytes() const override { return elements_ * 4; }
   int64_t scratch_bytes() const override { return 0; }
-  absl::Status Pack(const void* weight, bool, void* packed) const override {
+  absl::Status Pack(const void* weight, disc_dtype, bool,
+                    void* packed) const override {
     while (blocked) std::this_thread::yield();
     if (fails) return absl::InternalError("packing failed");
     ++packs;
     std::memcpy(packed, weight, static_cast<size_t>(packed_bytes()));
     return absl::OkStatus();
   }
-  absl::Status Run(int64_t, const void*, const void*, void*,
-                   void*) const override {
+  absl::Status Run(int64_t, int64_t, int64_t, const void*, int64_t, const void*,
+                   float*, int64_t, void*) const override {
     return absl::UnimplementedError("not in this test");
   }
 

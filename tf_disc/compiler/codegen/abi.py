@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-ABI_VERSION = 2
+ABI_VERSION = 3
 
 OK, GUARD_FAILED, LIBRARY_FAILED = 0, 1, 2
 

@@ -551,11 +551,11 @@ class TaskEmitter:
         self.b.position_at_end(on)
 
     def _gemm_packed(self, op: Op) -> None:
-        gemm, rows, a, lda, c, ldc = (self.values[v] for v in op.operands)
+        gemm, *values = (self.values[v] for v in op.operands)
         self._import(
             "gemm_packed",
-            [PTR, I32, I32, I64, PTR, I64, PTR, I64],
-            [self.frame, self.b.trunc(gemm, I32), self.slot, rows, a, lda, c, ldc],
+            [PTR, I32, I32, I64, I64, I64, PTR, I64, PTR, I64],
+            [self.frame, self.b.trunc(gemm, I32), self.slot, *values],
         )
 
     def _gemm_dense(self, op: Op) -> None:

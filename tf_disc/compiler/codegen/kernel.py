@@ -293,7 +293,8 @@ class KernelBuilder(Evaluator):
         item = self.b.index(ITEM_BYTES[op.operands[0].dtype])
         offset = self.b.int_op("imul", self.b.int_op("imul", start, self.size(k)), item)
         a = self.b.pure("ptradd", [self.buffer(left.base), offset], LoopType("ptr"))
-        self.b.effect("gemm_packed", [gemm, rows, a, self.size(k), c, self.size(n)])
+        whole = [self.b.index(0), self.size(n)]
+        self.b.effect("gemm_packed", [gemm, rows, *whole, a, self.size(k), c, self.size(n)])
 
     def _flat(self, begin: Value, end: Value) -> None:
         item = self.b.index(self._flat_item())

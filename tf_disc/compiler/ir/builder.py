@@ -470,7 +470,11 @@ class GraphBuilder:
         )
 
     def _rounded(self, value: Value) -> Value:
-        if value.op is not None and value.op.name == "cast" and value.op.operands[0].dtype == "bf16":
+        if (
+            value.op is not None
+            and value.op.name == "cast"
+            and value.op.operands[0].dtype == "bf16"
+        ):
             return value
         return self.elementwise("cast", self.elementwise("cast", value, dtype="bf16"), dtype="f32")
 
