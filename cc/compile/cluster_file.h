@@ -25,8 +25,8 @@ struct ClusterFile {
 };
 
 // `inputs` are the function's arguments in order. Default attributes are filled
-// in, control inputs and other attributes that begin with `_` left out. Errors name
-// the node: NotFound for an op that is not in `ops`, InvalidArgument for a
+// in, control inputs and other attributes that begin with `_` left out. Errors
+// name the node: NotFound for an op that is not in `ops`, InvalidArgument for a
 // malformed function, Unimplemented for what the file cannot say.
 absl::StatusOr<ClusterFile> WriteClusterFile(
     const tensorflow::FunctionDef& function,
