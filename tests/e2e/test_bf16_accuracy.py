@@ -56,7 +56,7 @@ def test_accuracy_in_bf16(build):
     with tf_disc.options(enabled=False):
         loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
         model.compile(optimizer=tf.keras.optimizers.Adam(3e-3), loss=loss)
-        model.fit(images[train], digits.target[train], epochs=25, batch_size=32, verbose=0)
+        model.fit(images[train], digits.target[train], epochs=12, batch_size=32, verbose=0)
     accuracy = {}
     for precision in ("f32", "bf16"):
         with tf_disc.options(precision=precision), counted() as counts:
@@ -64,5 +64,5 @@ def test_accuracy_in_bf16(build):
             logits = predict(tf.constant(images[test])).numpy()
         assert counts["kernel_runs"] > 0
         accuracy[precision] = (logits.argmax(1) == digits.target[test]).mean() * 100
-    assert accuracy["f32"] > 90, "it learned nothing"
+    assert accuracy["f32"] > 85, "it learned nothing"
     assert accuracy["f32"] - accuracy["bf16"] <= MOST_LOST
