@@ -19,7 +19,7 @@ from tf_disc.compiler.codegen.kernel import Kernel
 from tf_disc.compiler.codegen.machine import Machine, MachineModule, machine_for
 from tf_disc.compiler.codegen.memory import Memory, plan_memory
 from tf_disc.compiler.codegen.object_file import compile_object, llvm_version
-from tf_disc.compiler.codegen.product_kernel import build_kernel
+from tf_disc.compiler.codegen.product_kernel import build_kernel, split_kernels
 from tf_disc.compiler.importer.cluster_file import import_cluster
 from tf_disc.compiler.ir.graph import Graph, Op, Value
 from tf_disc.compiler.ir.text import print_block, print_graph
@@ -112,9 +112,13 @@ def compile_cluster(
     memory = plan_memory(graph, groups, inlined)
     stages.done("groups", lambda: describe_groups(graph, groups, memory))
     weights = {i.value for i in graph.inputs if i.kind == "weight"}
-    kernels = [
-        build_kernel(group, inlined, memory.stores[i], weights) for i, group in enumerate(groups)
-    ]
+    kernels: list[Kernel] = []
+    for i, group in enumerate(groups):
+        kernel = build_kernel(group, inlined, memory.stores[i], weights)
+        if group.kind == "loop" and group.tiles:
+            kernels += split_kernels(kernel, group, inlined, memory.stores[i], weights)
+        else:
+            kernels.append(kernel)
     stages.done("loops", lambda: "\n".join(kernel_text(k) for k in kernels))
     program, tasks, gemms = _emit_module(graph, memory, kernels, machine)
     text = str(program.module)
@@ -131,7 +135,8 @@ def compile_cluster(
 
 def kernel_text(kernel: Kernel) -> str:
     """A kernel's loop IR with what the host passes to it."""
-    lines = [f"kernel {json.dumps(kernel.name)} count={kernel.count} grain={kernel.grain}"]
+    when = "" if kernel.few is None else f" few={str(kernel.few).lower()}"
+    lines = [f"kernel {json.dumps(kernel.name)} count={kernel.count} grain={kernel.grain}{when}"]
     for i, a in enumerate(kernel.arguments):
         what = str(a.dim) if a.dim is not None else a.kind
         lines.append(f"  argument {i} {a.kind} {what}")

@@ -17,7 +17,7 @@ from tf_disc.compiler.codegen.emit_llvm import (
     field,
     memory_type,
 )
-from tf_disc.compiler.codegen.kernel import TILE_ROWS, Kernel
+from tf_disc.compiler.codegen.kernel import SLOTS, TILE_ROWS, Kernel, few_rows
 from tf_disc.compiler.codegen.memory import Memory, Place
 from tf_disc.compiler.errors import InternalError
 from tf_disc.compiler.ir.dims import Call, Dim, Symbol
@@ -64,6 +64,8 @@ class HostProgram:
         for i, launch in enumerate(self.launches):
             kernel = launch.kernel
             dims = [kernel.count, kernel.grain, kernel.item_cost]
+            if kernel.rows is not None:
+                dims.append(_many(kernel.rows))
             for argument in kernel.arguments:
                 if argument.kind == "size" and argument.dim is not None:
                     dims.append(argument.dim)
@@ -108,6 +110,8 @@ class HostProgram:
                 width = 8 if dtype == "i64" else 4
                 loaded = field(b, data, width * source.index, element)
                 dims.symbols[name] = loaded if dtype == "i64" else b.sext(loaded, I64)
+        num_slots = field(b, frame, abi.FRAME["num_slots"], I32)
+        dims.symbols[str(SLOTS)] = b.sext(num_slots, I64)
         for i, guard in enumerate(self.graph.guards):
             holds = b.icmp_signed(guard.relation, dims(guard.left), dims(guard.right))
             on = function.append_basic_block("holds")
@@ -118,7 +122,7 @@ class HostProgram:
             b.store(ir.Constant(I32, i), at)
             b.ret(ir.Constant(I32, abi.GUARD_FAILED))
             b.position_at_end(on)
-        slots = b.sext(field(b, frame, abi.FRAME["num_slots"], I32), I64)
+        slots = dims.symbols[str(SLOTS)]
         tiles: dict[int, ir.Value] = {}
         for key, dim, launch in wanted:
             if launch is not None and launch not in tiles:
@@ -204,6 +208,13 @@ class HostProgram:
                     pointer = b.gep(arena, [number(place.offset)], source_etype=I8)
                 return b.ptrtoint(pointer, I64)
 
+            after = None
+            if kernel.rows is not None:
+                many = b.icmp_signed("!=", number(_many(kernel.rows)), ir.Constant(I64, 0))
+                now = function.append_basic_block("launch")
+                after = function.append_basic_block("after")
+                b.cbranch(many, *((after, now) if kernel.few else (now, after)))
+                b.position_at_end(now)
             for k, argument in enumerate(kernel.arguments):
                 if argument.kind == "buffer" and argument.value is not None:
                     entry = address(argument.value)
@@ -230,7 +241,15 @@ class HostProgram:
             b.position_at_end(failed)
             b.ret(status)
             b.position_at_end(on)
+            if after is not None:
+                b.branch(after)
+                b.position_at_end(after)
         b.ret(ir.Constant(I32, abi.OK))
+
+
+def _many(rows: Dim) -> Dim:
+    """Not zero where there are rows enough for all threads."""
+    return rows // few_rows()
 
 
 class DimEmitter:

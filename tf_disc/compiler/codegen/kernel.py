@@ -58,13 +58,25 @@ def tiles_per_slot(products: Sequence[Op]) -> int:
 
 #: Stands for the rows of a tile, which the host chooses for each call.
 TILE_ROWS = Dim.symbol("tile_rows")
+#: Stands for the threads that a call may use.
+SLOTS = Dim.symbol("slots")
+
+#: Rows that a thread must have for a product to be cut by rows alone: with fewer it waits for the weight, of which
+#: it then reads its own columns only.
+MIN_SHARE_ROWS = 16
+
+
+def few_rows() -> Dim:
+    """Products of fewer rows are cut by columns, and what follows them waits for the whole rows."""
+    return SLOTS * MIN_SHARE_ROWS
 
 
 @dataclass
 class Kernel:
     """The code of one group and what the host passes to it.
 
-    `count` items in ranges of multiples of `grain`; `scratch_bytes` for each slot; item_cost in ns.
+    `count` items in ranges of multiples of `grain`; `scratch_bytes` for each slot; item_cost in ns. It runs in calls
+    with `few` rows alone where that is True, in the others alone where it is False: `rows` says how many there are.
     """
 
     name: str
@@ -75,6 +87,8 @@ class Kernel:
     item_cost: Dim
     scratch_bytes: Dim
     tiles_per_slot: int = 1
+    rows: Dim | None = None
+    few: bool | None = None
 
 
 class KernelBuilder(Evaluator):
@@ -284,8 +298,15 @@ class KernelBuilder(Evaluator):
         self._row_loop(start, last, lambda: self.phases(depth, kept))
         self.b.close("tile_for", [begin, end, tile], [])
 
-    def gemm_packed(self, op: Op, start: Value, rows: Value, c: Value) -> None:
-        """Rows [start, start + rows) of a product by a weight, into c."""
+    def gemm_packed(
+        self,
+        op: Op,
+        start: Value,
+        rows: Value,
+        c: Value,
+        columns: tuple[Value, Value] | None = None,
+    ) -> None:
+        """Rows [start, start + rows) and `columns` (from, to; else all) of a product by a weight, into c."""
         left = strided_view(op.operands[0])
         assert left is not None
         k, n = op.operands[0].dims[-1], op.result.dims[-1]
@@ -293,8 +314,8 @@ class KernelBuilder(Evaluator):
         item = self.b.index(ITEM_BYTES[op.operands[0].dtype])
         offset = self.b.int_op("imul", self.b.int_op("imul", start, self.size(k)), item)
         a = self.b.pure("ptradd", [self.buffer(left.base), offset], LoopType("ptr"))
-        whole = [self.b.index(0), self.size(n)]
-        self.b.effect("gemm_packed", [gemm, rows, *whole, a, self.size(k), c, self.size(n)])
+        cut = columns or (self.b.index(0), self.size(n))
+        self.b.effect("gemm_packed", [gemm, rows, *cut, a, self.size(k), c, self.size(n)])
 
     def _flat(self, begin: Value, end: Value) -> None:
         item = self.b.index(self._flat_item())

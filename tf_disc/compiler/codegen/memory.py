@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tf_disc.compiler.codegen.kernel import few_rows
 from tf_disc.compiler.ir.dims import Dim, as_dim
 from tf_disc.compiler.ir.graph import Graph, Op, Value
+from tf_disc.compiler.ir.types import ITEM_BYTES
 from tf_disc.compiler.passes.eliminate import may_refuse
 from tf_disc.compiler.passes.groups import Group, sources
 from tf_disc.compiler.passes.materialize import storage_of
@@ -47,6 +49,29 @@ def _deep_sources(value: Value, inlined: set[Op]) -> list[Value]:
     return found
 
 
+def _aligned(num_bytes: Dim) -> Dim:
+    return (num_bytes + (ALIGNMENT - 1)) // ALIGNMENT * ALIGNMENT
+
+
+class _Arena:
+    """`free`: sizes and offsets of places that nobody needs any more; `end`: bytes so far."""
+
+    def __init__(self) -> None:
+        self.free: list[tuple[Dim, Dim]] = []
+        self.end = as_dim(0)
+
+    def take(self, num_bytes: Dim) -> tuple[Dim, Dim]:
+        """A free place of the size, else a new one at the end: its size and offset."""
+        size = _aligned(num_bytes)
+        place = next((f for f in self.free if f[0] == size), None)
+        if place is not None:
+            self.free.remove(place)
+            return place
+        place = size, self.end
+        self.end = self.end + size
+        return place
+
+
 def plan_memory(graph: Graph, groups: list[Group], inlined: set[Op]) -> Memory:
     """Assigns a place to everything that one group stores and another reads."""
     home: dict[Value, int] = {}
@@ -70,34 +95,28 @@ def plan_memory(graph: Graph, groups: list[Group], inlined: set[Op]) -> Memory:
     for value, i in outputs.items():
         places[value] = Place("output", i)
     stores: dict[int, list[Value]] = {}
-    free: list[tuple[Dim, Dim]] = []
-    end = as_dim(0)
+    arena = _Arena()
     for i, group in enumerate(groups):
         stores[i] = []
+        borrowed: list[tuple[Dim, Dim]] = []
+        for op in group.tiles if group.kind == "loop" else ():
+            # With few rows the product is whole before the loop runs (product_kernel.split_kernels).
+            m, n = op.result.dims
+            rows = Dim.call("min", m, few_rows())
+            place = arena.take(rows * n * ITEM_BYTES[op.result.dtype])
+            borrowed.append(place)
+            places[op.result] = Place("arena", 0, place[1])
         for op in group.all_ops:
             value = op.result
             if value not in last and value not in outputs and not may_refuse(op):
                 continue
             stores[i].append(value)
-            if value in outputs:
-                continue
-            size = (value.tensor.num_bytes + (ALIGNMENT - 1)) // ALIGNMENT * ALIGNMENT
-            reusable = next((f for f in free if f[0] == size), None)
-            if reusable is not None:
-                free.remove(reusable)
-                offset = reusable[1]
-            else:
-                offset, end = end, end + size
-            places[value] = Place("arena", 0, offset)
+            if value not in outputs:
+                places[value] = Place("arena", 0, arena.take(value.tensor.num_bytes)[1])
+        arena.free += borrowed
         # A place is free once the last group that reads it has run.
         for value, reader in last.items():
-            place = places.get(value)
-            if (
-                reader == i
-                and place is not None
-                and place.kind == "arena"
-                and place.offset is not None
-            ):
-                size = (value.tensor.num_bytes + (ALIGNMENT - 1)) // ALIGNMENT * ALIGNMENT
-                free.append((size, place.offset))
-    return Memory(places, stores, end)
+            found = places.get(value)
+            if reader == i and found is not None and found.offset is not None:
+                arena.free.append((_aligned(value.tensor.num_bytes), found.offset))
+    return Memory(places, stores, arena.end)

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tf_disc.compiler.codegen.attention_kernel import attention_kernel
 from tf_disc.compiler.codegen.coordinates import Coordinate
-from tf_disc.compiler.codegen.kernel import TILE_ROWS, Kernel, KernelBuilder, tiles_per_slot
+from tf_disc.compiler.codegen.kernel import (
+    MIN_SHARE_ROWS,
+    SLOTS,
+    Kernel,
+    KernelBuilder,
+    tiles_per_slot,
+)
 from tf_disc.compiler.codegen.matrices import address, leading, operand_view, result_view
 from tf_disc.compiler.codegen.scan_kernel import scan_kernel
 from tf_disc.compiler.codegen.scatter_kernel import scatter_kernel
@@ -23,6 +31,12 @@ DENSE_ITEMS = 8
 MIN_COLUMNS = 128
 #: … and so many multiplications, which take some 20 us.
 MIN_MULTIPLICATIONS = 1 << 20
+#: Columns of a panel of a packed weight.
+PANEL_COLUMNS = 64
+#: Pieces of the columns for each thread that has no rows of its own: the others take over when one is late.
+COLUMN_TURNS = 4
+#: What a thread reads of a weight that lies in memory.
+READ_BYTES_PER_NS = 12
 
 
 def build_kernel(
@@ -50,19 +64,56 @@ def build_kernel(
 
 
 def _weight_product(k: KernelBuilder) -> Kernel:
-    """Tiles of rows, each a call of the packed GEMM into the result."""
+    """Blocks of rows and columns, each a call of the packed GEMM into the result.
+
+    Rows are cut first, as long as each thread gets MIN_SHARE_ROWS of them; then columns, in whole panels.
+    """
     (op,) = k.group.ops
     begin, end = k.b.task_arguments()
     m, n = op.result.dims
-    (start,) = k.b.open([LoopType("i64")])
-    rows = k.b.pure("imin", [k.b.int_op("isub", end, start), k.size(TILE_ROWS)], LoopType("i64"))
-    step = k.b.int_op("imul", k.size(n), k.b.index(ITEM_BYTES[op.result.dtype]))
-    c = k.b.pure("ptradd", [k.buffer(op.result), k.b.int_op("imul", start, step)], LoopType("ptr"))
-    k.gemm_packed(op, start, rows, c)
-    k.b.close("tile_for", [begin, end, k.size(TILE_ROWS)], [])
-    cost = op.operands[0].dims[-1] * n * 2 // 100 + 10
-    turns = tiles_per_slot([op])
-    return Kernel(k.group.name, k.b.body, k.arguments, m, TILE_ROWS, cost, k.scratch, turns)
+    inner = op.operands[0].dims[-1]
+    turns = SLOTS * tiles_per_slot([op])
+    shares = Dim.call("min", turns, m // MIN_SHARE_ROWS)
+    shares = Dim.call("max", Dim.call("max", _blocks(m, as_dim(DENSE_ROWS)), shares), 1)
+    height = Dim.call("max", _blocks(_blocks(m, shares), as_dim(8)) * 8, 8)
+    row_blocks = _blocks(m, height)
+    lacking = (_blocks(SLOTS, Dim.call("max", row_blocks, 1)) - 1) * COLUMN_TURNS
+    panels = _blocks(n, as_dim(PANEL_COLUMNS))
+    pieces = Dim.call("max", Dim.call("min", lacking, panels), 1)
+    width = _blocks(panels, pieces) * PANEL_COLUMNS
+    column_blocks = _blocks(n, width)
+    (item,) = k.b.open([LoopType("i64")])
+    row, rows, column, columns = _block(k, item, (m, n), (height, width), column_blocks)
+    last = k.b.int_op("iadd", column, columns)
+    at = k.b.int_op("iadd", k.b.int_op("imul", row, k.size(n)), column)
+    offset = k.b.int_op("imul", at, k.b.index(ITEM_BYTES[op.result.dtype]))
+    c = k.b.pure("ptradd", [k.buffer(op.result), offset], LoopType("ptr"))
+    k.gemm_packed(op, row, rows, c, (column, last))
+    k.b.close("for", [begin, end], [], step=1)
+    # Arithmetic, or reading the weight.
+    reading = inner * width * ITEM_BYTES[op.operands[0].dtype] // READ_BYTES_PER_NS
+    cost = Dim.call("max", height * inner * width * 2 // 100, reading) + 100
+    count = row_blocks * column_blocks
+    return Kernel(k.group.name, k.b.body, k.arguments, count, as_dim(1), cost, k.scratch)
+
+
+def split_kernels(
+    tiled: Kernel, group: Group, inlined: set[Op], stores: list[Value], weights: set[Value]
+) -> list[Kernel]:
+    """A loop group with tiles as it runs with few rows, too: its products first, cut by columns, then the loop."""
+    rows = group.rows
+    assert rows is not None
+    parts = [
+        *(
+            build_kernel(Group("product", [op]), inlined, [op.result], weights)
+            for op in group.tiles
+        ),
+        build_kernel(replace(group, tiles=[]), inlined, stores, weights),
+    ]
+    return [
+        replace(tiled, rows=rows, few=False),
+        *(replace(part, rows=rows, few=True) for part in parts),
+    ]
 
 
 def _column_width(m: Dim, n: Dim, inner: Dim) -> Dim:
@@ -96,7 +147,8 @@ def _dense_product(k: KernelBuilder) -> Kernel:
     row, column, rows, columns = zero, zero, k.size(m), k.size(n)
     matrix = k.math.constant(0)
     if blocked:
-        row, rows, column, columns = _block(k, item, (m, n), width, column_blocks)
+        steps = as_dim(DENSE_ROWS), width
+        row, rows, column, columns = _block(k, item, (m, n), steps, column_blocks)
     else:
         matrix = Coordinate(item)
     dtype = a.base.dtype
@@ -119,7 +171,11 @@ def _dense_product(k: KernelBuilder) -> Kernel:
 
 
 def _block(
-    k: KernelBuilder, item: Value, sizes: tuple[Dim, Dim], width: Dim, column_blocks: Dim
+    k: KernelBuilder,
+    item: Value,
+    sizes: tuple[Dim, Dim],
+    steps: tuple[Dim, Dim],
+    column_blocks: Dim,
 ) -> tuple[Value, Value, Value, Value]:
     """An item's first row and its rows, its first column and its columns."""
     m, n = sizes
@@ -130,6 +186,6 @@ def _block(
         left = k.b.int_op("isub", k.size(size), start)
         return start, k.b.pure("imin", [left, k.size(step)], LoopType("i64"))
 
-    row, rows = part(k.b.int_op("idiv", item, blocks), as_dim(DENSE_ROWS), m)
-    column, columns = part(k.b.int_op("imod", item, blocks), width, n)
+    row, rows = part(k.b.int_op("idiv", item, blocks), steps[0], m)
+    column, columns = part(k.b.int_op("imod", item, blocks), steps[1], n)
     return row, rows, column, columns
