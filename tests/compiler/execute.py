@@ -112,6 +112,7 @@ class Program:
         self.plan = entry(self.engine.get_function_address("disc_plan"))
         self.run = entry(self.engine.get_function_address("disc_run"))
         self.tasks_run: list[int] = []
+        self.multiplications = 0  # of gemm_dense, in all calls
         self.run_ms = 0.0
 
     def __call__(self, inputs: Sequence[Any]) -> list[Any]:
@@ -163,6 +164,7 @@ class Program:
             assert dtype in PRODUCTS and 0 <= slot < self.slots
             kind = PRODUCTS[dtype]
             wide = np.float32 if kind is NUMPY["bf16"] else kind
+            self.multiplications += m * n * k
             left = _matrix(a, k, m, lda, kind).T if ta else _matrix(a, m, k, lda, kind)
             right = _matrix(b, n, k, ldb, kind).T if tb else _matrix(b, k, n, ldb, kind)
             if m and n:

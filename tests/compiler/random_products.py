@@ -110,6 +110,8 @@ def attention(m: _Maker, s: _Source) -> None:
         else:
             y = m.w.node("AddV2", y, mask.name)
             bound, exact = bound + mask.bound, exact and mask.exact
+    if s.below(3) == 0:
+        y = _causal(m, s, y, len(shape))
     if bound >= 80:
         y = m.w.node("Mul", y, m.w.constant(2.0**-20, "f32"))
         bound = 4
@@ -128,6 +130,25 @@ def attention(m: _Maker, s: _Source) -> None:
         mixed = m.w.node("Transpose", mixed, m.w.constant(perm))
         result = tuple(x.shape[a] for a in perm)
     m.add(mixed, "f32", result, m_bound * v.bound * max(rows, 1), False)
+
+
+def _causal(m: _Maker, s: _Source, scores: str, rank: int) -> str:
+    """Columns up to the row's own, or one to either side of it; what is left out gets a fill that counts."""
+    shape = m.w.node("Shape", scores, out_type="i32")
+
+    def numbers(axis: int) -> str:
+        ends = [m.w.constant([axis]), m.w.constant([axis + 1]), m.w.constant([1])]
+        size = m.w.node("StridedSlice", shape, *ends, shrink_axis_mask=1)
+        return m.w.node("Range", m.w.constant(0), size, m.w.constant(1))
+
+    rows = m.w.node("ExpandDims", numbers(rank - 2), m.w.constant(1))
+    shift = s.below(3) - 1
+    rows = m.w.node("AddV2", rows, m.w.constant(shift))
+    # A row without any column would be NaN.
+    fill = m.w.constant(float("-inf") if shift == 0 else -3.0, "f32")
+    if s.below(2):
+        return m.w.node("SelectV2", m.w.node("Less", rows, numbers(rank - 1)), fill, scores)
+    return m.w.node("SelectV2", m.w.node("GreaterEqual", rows, numbers(rank - 1)), scores, fill)
 
 
 def _spreads(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:

@@ -71,9 +71,8 @@ def _by_hand(w: _Writer) -> list[str]:
     return [w.merged(w.node("RealDiv", e, w.node("Sum", e, axis, keep_dims=True)))]
 
 
-def _causal(w: _Writer) -> list[str]:
-    """A range compared with itself, as tf.linalg.band_part and Keras write it."""
-    scores = w.scores()
+def _ranges(w: _Writer, scores: str) -> tuple[str, str]:
+    """The numbers of rows [s, 1] and of columns [t]."""
     shape = w.node("Shape", scores, out_type="i32")
 
     def size(axis: int) -> str:
@@ -82,10 +81,77 @@ def _causal(w: _Writer) -> list[str]:
 
     rows = w.node("Range", w.constant(0), size(2), w.constant(1))
     columns = w.node("Range", w.constant(0), size(3), w.constant(1))
-    rows = w.node("ExpandDims", rows, w.constant(1))
-    keep = w.node("GreaterEqual", rows, columns)
+    return w.node("ExpandDims", rows, w.constant(1)), columns
+
+
+def _causal(w: _Writer) -> list[str]:
+    """Two ranges compared."""
+    scores = w.scores()
+    keep = w.node("GreaterEqual", *_ranges(w, scores))
     x = w.node("SelectV2", keep, scores, w.constant(-1e9, "f32"))
     return [w.merged(w.node("Softmax", x))]
+
+
+def _causal_returned(w: _Writer) -> list[str]:
+    """All probabilities are asked for, those of nothing, too."""
+    scores = w.scores()
+    rows, columns = _ranges(w, scores)
+    x = w.node("SelectV2", w.node("Greater", rows, columns), scores, w.constant(-1e9, "f32"))
+    p = w.node("Softmax", x)
+    return [w.merged(p), p]
+
+
+def _band(w: _Writer) -> list[str]:
+    """A band of ones, and what Keras' dot_product_attention puts round it."""
+    scores = w.scores()
+    shape = w.node("Shape", scores, out_type="i32")
+    ends = [w.constant([2]), w.constant([4]), w.constant([1])]
+    ones = w.node("Fill", w.node("StridedSlice", shape, *ends), w.constant(True, "bool"))
+    band = w.node("MatrixBandPart", ones, w.constant(-1), w.constant(0))
+    every = w.node("Fill", shape, w.constant(True, "bool"))
+    keep = w.node("LogicalAnd", every, band)
+    x = w.node("SelectV2", keep, scores, w.constant(-2e38, "f32"))
+    return [w.merged(w.node("Softmax", x))]
+
+
+def _causal_after_mask(w: _Writer) -> list[str]:
+    """Another mask chooses the same fill, before and after."""
+    low = w.constant(-np.inf, "f32")
+    scores = w.node("SelectV2", w.given("some", "b", 1, 1, "t", dtype="bool"), w.scores(), low)
+    keep = w.node(
+        "Greater", w.node("AddV2", _ranges(w, scores)[0], w.constant(1)), _ranges(w, scores)[1]
+    )
+    x = w.node("SelectV2", keep, scores, low)
+    x = w.node("SelectV2", w.given("other", "b", 1, 1, "t", dtype="bool"), x, low)
+    return [w.merged(w.node("Softmax", x))]
+
+
+def _future_chosen(w: _Writer) -> list[str]:
+    """What is masked is what is chosen, with a fill that is not small."""
+    scores = w.scores()
+    rows, columns = _ranges(w, scores)
+    late = w.node("Less", w.node("Sub", rows, columns), w.constant(0))
+    x = w.node("SelectV2", late, w.constant(0.25, "f32"), scores)
+    return [w.merged(w.node("Softmax", x))]
+
+
+def _shifted(w: _Writer) -> list[str]:
+    """Rows are the last of the columns, as with a cache of keys; no softmax."""
+    scores = w.scores()
+    rows, columns = _ranges(w, scores)
+    shape = w.node("Shape", scores, out_type="i32")
+    sizes = [
+        w.node(
+            "StridedSlice",
+            shape,
+            *(w.constant([n]) for n in (axis, axis + 1, 1)),
+            shrink_axis_mask=1,
+        )
+        for axis in (3, 2)
+    ]
+    keep = w.node("GreaterEqual", w.node("AddV2", rows, w.node("Sub", *sizes)), columns)
+    x = w.node("SelectV2", keep, scores, w.constant(-3.0, "f32"))
+    return [w.merged(w.node("Sigmoid", x))]
 
 
 def _keras(w: _Writer) -> list[str]:
@@ -190,6 +256,11 @@ FORMS: dict[str, Callable[[_Writer], list[str]]] = {
     "mask of one row": _masked("t"),
     "by hand": _by_hand,
     "causal": _causal,
+    "causal returned": _causal_returned,
+    "band": _band,
+    "causal after a mask": _causal_after_mask,
+    "future chosen": _future_chosen,
+    "shifted": _shifted,
     "keras": _keras,
     "grouped": _grouped,
     "grouped einsum": _grouped_einsum,
@@ -280,6 +351,63 @@ def test_what_is_not_finite_spreads_as_before(target: str) -> None:
     assert np.isnan(found[0, 3]).all() and not np.isnan(found[0, 4]).any()
     np.testing.assert_array_equal(np.isnan(found), np.isnan(wanted))
     np.testing.assert_allclose(found, wanted, rtol=2e-5, atol=2e-6)
+
+
+MASKED = ("causal", "band", "causal after a mask", "future chosen", "shifted")
+
+
+@pytest.mark.parametrize("form", MASKED)
+def test_columns_beyond_a_causal_mask_are_not_multiplied(form: str) -> None:
+    case = made(form)
+    one = Program(compile_cluster(case.cluster, target=host_target()))
+    parts = Program(compile_cluster(case.cluster, target=host_target(), attention=False))
+    for length in (16, 512):
+        arrays = case.arrays(1, length, length)
+        one.multiplications = parts.multiplications = 0
+        one(arrays), parts(arrays)
+        assert parts.multiplications == 2 * HEADS * WIDTH * length**2
+        share = one.multiplications / parts.multiplications
+        assert share == 1 if length == 16 else 0.5 < share < 0.6
+
+
+@pytest.mark.parametrize("form", MASKED)
+def test_masked_values_that_are_not_finite_count(form: str) -> None:
+    """Nothing times infinity is NaN, in TensorFlow and here."""
+    case = made(form)
+    one = Program(compile_cluster(case.cluster, target=host_target()))
+    interpreter = Interpreter(import_cluster(case.cluster))
+    names = [item["name"] for item in case.cluster["inputs"]]
+    given = dict(zip(names, case.arrays(2, 300, 300), strict=True))
+    given["v"][0, 280, 1, 3] = np.inf
+    given["v"][0, 290, 2, 5] = np.nan
+    given["v"][1, 250, 0, 0] = 3e38
+    given["v"][1, 251, 0, 0] = 3e38
+    given["k"][0, 270, 0, 0] = np.nan
+    given["k"][1, 260, 3, 2] = np.inf
+    arrays = [given[name] for name in names]
+    with np.errstate(over="ignore"):
+        found, wanted = one(arrays)[0], interpreter(arrays)[0]
+    assert np.isnan(found).any() and not np.isnan(found).all()
+    np.testing.assert_array_equal(np.isnan(found), np.isnan(wanted))
+    np.testing.assert_allclose(found, wanted, rtol=2e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("form", ["mask of keys", *MASKED])
+def test_gives_what_its_parts_give_in_bf16(form: str) -> None:
+    case = made(form)
+    one, parts = (
+        Program(
+            compile_cluster(
+                case.cluster, target=host_target(), precision="bf16", attention=attention
+            )
+        )
+        for attention in (True, False)
+    )
+    for sizes in ((1, 17, 17), (2, 300, 300)):
+        arrays = case.arrays(*sizes)
+        for found, apart in zip(one(arrays), parts(arrays), strict=True):
+            np.testing.assert_allclose(found, apart, rtol=1e-3, atol=1e-4, err_msg=str(sizes))
+    assert form not in MASKED or one.multiplications < 0.7 * parts.multiplications
 
 
 def test_nothing_of_the_size_of_the_scores_is_stored() -> None:

@@ -29,11 +29,13 @@ from tf_disc.compiler.passes.groups import Group, form_groups
 from tf_disc.compiler.passes.materialize import materialize, storage_of
 from tf_disc.compiler.passes.move_transposes import move_transposes
 from tf_disc.compiler.passes.short_products import short_products
+from tf_disc.compiler.passes.simplify_logic import simplify_logic
 from tf_disc.compiler.passes.split_reductions import split_reductions
 from tf_disc.compiler.passes.thin_products import thin_products
 
 #: Tensor IR passes in order. Valid IR in, valid IR out.
 PASSES: dict[str, Callable[[Graph], None]] = {
+    "simplify_logic": simplify_logic,
     "eliminate_dead": eliminate_dead,
     "eliminate_common": eliminate_common,
     "thin_products": thin_products,

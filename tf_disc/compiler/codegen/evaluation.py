@@ -114,6 +114,9 @@ class Evaluator:
         ] = {}  # full values that are stored in a block of rows of their own
         self.tile_start: Value | None = None
         self.matrix_row: MatrixRow | None = None
+        # Columns from here on are not walked, and what joins them to a reduction's total.
+        self.columns_end: Value | None = None
+        self.join_rest: Callable[[str, Op, Value], Value] | None = None
         self.where: Value | None = None  # inside a pad: where its operand is
 
     # -- the task's block ------------------------------------------------------------

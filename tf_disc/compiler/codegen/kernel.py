@@ -422,15 +422,19 @@ class KernelBuilder(Evaluator):
             )
         for value in store:
             self.store(value)
-        operands = [self.b.index(0), self.size(self.columns), *starts]
+        end = self.size(self.columns) if self.columns_end is None else self.columns_end
+        operands = [self.b.index(0), end, *starts]
         if self.lanes_end is not None:
             closed = self.b.close("for", operands, results, step=1)
             self.reduced.update(zip((op.result for op in reductions), closed, strict=True))
             return
         closed = self.b.close("vfor", operands, results, combine=tuple(COMBINE[k] for k in kinds))
         for kind, op, lanes in zip(kinds, reductions, closed, strict=True):
-            self.reduced[op.result] = self.b.pure(
+            total = self.b.pure(
                 "hreduce", [lanes], LoopType(op.result.dtype), deepest=True, combine=COMBINE[kind]
+            )
+            self.reduced[op.result] = (
+                total if self.join_rest is None else self.join_rest(kind, op, total)
             )
 
     def _concat(self, begin: Value, end: Value) -> None:
