@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tf_disc.compiler.ir.dims import product
 from tf_disc.compiler.ir.graph import Value
 from tf_disc.compiler.op_rules.dtypes import FLOATING
 from tf_disc.compiler.op_rules.record import Arg, Dims, Example, OpRule, RuleContext
@@ -39,15 +40,27 @@ def _batch_matmul(c: RuleContext) -> Value:
     out = c.attr("Tout", c[0].dtype)
     # The low bits of an i32 product are the i16 one; bytes are exact in bf16.
     wide = "i32" if out == "i16" else out
-    batch = _batch_shape(c)[0][:-2]
-    a, b = (
-        c.b.broadcast(
-            v if v.dtype == wide else c.b.elementwise("cast", v, dtype=wide), (*batch, *v.dims[-2:])
-        )
-        for v in c.inputs
-    )
-    result = c.b.matmul(a, b, c.attr("adj_x", False), c.attr("adj_y", False))
+    shape = _batch_shape(c)[0]
+    a, b = (v if v.dtype == wide else c.b.elementwise("cast", v, dtype=wide) for v in c.inputs)
+    adj_x, adj_y = c.attr("adj_x", False), c.attr("adj_y", False)
+    if not adj_x and _is_one_matrix(b) and not _is_turned(a):
+        rows = c.b.reshape(a, [product(a.dims[:-1]), a.dims[-1]])
+        result = c.b.matmul(rows, c.b.reshape(b, b.dims[-2:]), False, adj_y)
+        result = c.b.reshape(result, shape)
+    else:
+        a, b = (c.b.broadcast(v, (*shape[:-2], *v.dims[-2:])) for v in (a, b))
+        result = c.b.matmul(a, b, adj_x, adj_y)
     return result if out == wide else c.b.elementwise("cast", result, dtype=out)
+
+
+def _is_one_matrix(value: Value) -> bool:
+    """True for what all matrices of the batch are multiplied by: their rows are those of one product."""
+    return all(d.is_one for d in value.dims[:-2])
+
+
+def _is_turned(value: Value) -> bool:
+    """True where rows would have to be copied to follow each other."""
+    return value.op is not None and value.op.name == "transpose"
 
 
 def _same_batch_shape(c: RuleContext) -> list[Dims]:
@@ -162,13 +175,16 @@ RULES: list[OpRule] = [
         "MatMul", {"T": TYPES}, matmul_shape, _matmul, _MATMUL, cost="heavy", weights=(1,),
         notes="Weights are packed where they are f32.",
     ),
-    OpRule("BatchMatMulV2", {"T": _BATCH_TYPES}, _batch_shape, _batch_matmul, (*_SAME, *_BROADCAST), cost="heavy"),
+    OpRule(
+        "BatchMatMulV2", {"T": _BATCH_TYPES}, _batch_shape, _batch_matmul, (*_SAME, *_BROADCAST), cost="heavy",
+        weights=(1,),
+    ),
     OpRule(
         "BatchMatMul", {"T": TYPES}, _same_batch_shape, _batch_matmul,
         (*(e for e in _SAME if e.args[0].dtype != "i16"), *_NOT_BROADCAST), cost="heavy",
     ),
     OpRule(
         "BatchMatMulV3", {"Ta": _V3_OPERANDS, "Tb": _V3_OPERANDS, "Tout": _V3_RESULTS}, _batch_shape, _batch_matmul,
-        _V3, cost="heavy",
+        _V3, cost="heavy", weights=(1,),
     ),
 ]  # fmt: skip
