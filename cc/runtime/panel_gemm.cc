@@ -12,6 +12,8 @@ namespace {
 // all rows pass it, and so does a block of a that had to be copied.
 constexpr int64_t kDepthBytes = 4096;
 constexpr int64_t kBlockRows = 8 * kPanelRows;
+// Of a packed weight a smaller one, because the next is asked for meanwhile.
+constexpr int64_t kPackedDepthBytes = 1536;
 // Rows up to which b is read in place: copying it would cost more.
 constexpr int64_t kInPlaceRows = kPanelRows;
 
@@ -103,12 +105,13 @@ void PackBlock(const PanelKernels<T>& kernels, const MatrixView<From>& b,
 }
 
 // c[rows, columns] = a x one panel (or a part of b in place), up to
-// kPanelColumns columns; b_k between rows of b.
+// kPanelColumns columns; b_k between rows of b. `ahead`, if not null, is where
+// as much of a panel begins as this call reads of b.
 template <typename T>
 void MultiplyPanel(const PanelKernels<T>& kernels, int64_t rows,
                    int64_t columns, int64_t depth, const T* a, int64_t a_row,
                    int64_t a_k, const T* b, int64_t b_k, float* c, int64_t ldc,
-                   bool add) {
+                   bool add, const T* ahead = nullptr) {
   const int64_t width = kernels.vectors * kernels.lanes;
   for (int64_t column = 0; column < columns; column += width) {
     const int64_t part = std::min(width, columns - column);
@@ -120,6 +123,16 @@ void MultiplyPanel(const PanelKernels<T>& kernels, int64_t rows,
     for (int64_t step = 0; step < steps; ++step) {
       const int64_t first = rows * step / steps;
       const int64_t height = rows * (step + 1) / steps - first;
+      // The last two steps ask for a half of the next block each: by then this
+      // one is in cache, and memory would have nothing to do.
+      const int64_t half = step - (steps - 2);
+      if (ahead != nullptr && half >= 0 && columns == kPanelColumns &&
+          kernels.ahead[height - 1] != nullptr) {
+        kernels.ahead[height - 1](depth, a + first * a_row, a_row, b,
+                                  c + first * ldc, ldc, add,
+                                  ahead + half * (kPanelRow<T> / 2));
+        continue;
+      }
       kernels.kernels[height - 1][vectors - 1](
           depth, a + first * a_row, a_row, a_k, b + column * kPack<T>, b_k,
           c + first * ldc + column, ldc, last, add);
@@ -149,17 +162,23 @@ template <typename T>
 void MultiplyPanels(const PanelKernels<T>& kernels, int64_t rows, int64_t begin,
                     int64_t end, int64_t k, const T* a, int64_t lda,
                     const T* packed, float* c, int64_t ldc) {
-  // Few rows read each part of the weight once or twice: no need to stay near.
+  // Rows of one step read the weight once, from end to end.
   const int64_t depth =
-      rows > kInPlaceRows ? kDepth<T> : std::max<int64_t>(k, 1);
+      rows > kernels.rows[kernels.vectors - 1]
+          ? kPackedDepthBytes / static_cast<int64_t>(sizeof(T))
+          : std::max<int64_t>(k, 1);
   const int64_t panel = PanelRowsOf<T>(k) * kPanelRow<T>;
   for (int64_t column = begin; column < end; column += kPanelColumns) {
     const T* const b = packed + column / kPanelColumns * panel;
     const int64_t columns = std::min(kPanelColumns, end - column);
     for (int64_t at = 0; at == 0 || at < k; at += depth) {
+      const T* const block = b + at / kPack<T> * kPanelRow<T>;
+      // Panels lie one after the other.
+      const T* const next = block + depth / kPack<T> * kPanelRow<T>;
+      const bool is_last = column + kPanelColumns >= end && at + depth >= k;
       MultiplyPanel(kernels, rows, columns, std::min(depth, k - at), a + at,
-                    lda, 1, b + at / kPack<T> * kPanelRow<T>, kPanelRow<T>,
-                    c + column - begin, ldc, at > 0);
+                    lda, 1, block, kPanelRow<T>, c + column - begin, ldc,
+                    at > 0, is_last ? nullptr : next);
     }
   }
 }

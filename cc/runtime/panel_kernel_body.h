@@ -55,11 +55,15 @@ TF_DISC_PANEL_INLINE void Step(const typename Isa::Element* a, int64_t a_row,
   }
 }
 
-template <typename Isa, int kRows, int kVectors>
-TF_DISC_PANEL_TARGET void Panel(int64_t k, const typename Isa::Element* a,
-                                int64_t a_row, int64_t a_k,
-                                const typename Isa::Element* b, int64_t b_k,
-                                float* c, int64_t ldc, int64_t last, bool add) {
+// kAhead: `ahead` is asked for, two lines a step, into L2: L1 is full of what
+// is multiplied now.
+template <typename Isa, int kRows, int kVectors, bool kAhead>
+TF_DISC_PANEL_INLINE void Multiply(int64_t k, const typename Isa::Element* a,
+                                   int64_t a_row, int64_t a_k,
+                                   const typename Isa::Element* b, int64_t b_k,
+                                   float* c, int64_t ldc, int64_t last,
+                                   bool add,
+                                   const typename Isa::Element* ahead) {
   constexpr int kLast = kVectors - 1;
   const typename Isa::Mask mask = Isa::First(last);
   typename Isa::Vector sums[kRows][kVectors];
@@ -74,6 +78,12 @@ TF_DISC_PANEL_TARGET void Panel(int64_t k, const typename Isa::Element* a,
     }
   }
   for (int64_t left = k / Isa::kPack; left > 0; --left) {
+    if (kAhead) {
+      constexpr int64_t kLine = 64 / sizeof(typename Isa::Element);
+      __builtin_prefetch(ahead, 0, 2);
+      __builtin_prefetch(ahead + kLine, 0, 2);
+      ahead += b_k;
+    }
     Step<Isa, kRows, kVectors, false>(a, a_row, b, mask, sums);
     a += a_k * Isa::kPack;
     b += b_k;
@@ -95,6 +105,26 @@ TF_DISC_PANEL_TARGET void Panel(int64_t k, const typename Isa::Element* a,
   }
 }
 
+template <typename Isa, int kRows, int kVectors>
+TF_DISC_PANEL_TARGET void Panel(int64_t k, const typename Isa::Element* a,
+                                int64_t a_row, int64_t a_k,
+                                const typename Isa::Element* b, int64_t b_k,
+                                float* c, int64_t ldc, int64_t last, bool add) {
+  Multiply<Isa, kRows, kVectors, false>(k, a, a_row, a_k, b, b_k, c, ldc, last,
+                                        add, nullptr);
+}
+
+template <typename Isa, int kRows>
+TF_DISC_PANEL_TARGET void PanelAhead(int64_t k, const typename Isa::Element* a,
+                                     int64_t a_row,
+                                     const typename Isa::Element* b, float* c,
+                                     int64_t ldc, bool add,
+                                     const typename Isa::Element* ahead) {
+  Multiply<Isa, kRows, kPanelVectors, true>(k, a, a_row, 1, b,
+                                            kPanelColumns * Isa::kPack, c, ldc,
+                                            Isa::kLanes, add, ahead);
+}
+
 template <typename Isa, int kVectors, int... kRowsLessOne>
 void FillColumn(PanelKernels<typename Isa::Element>* table,
                 std::integer_sequence<int, kRowsLessOne...>) {
@@ -102,6 +132,9 @@ void FillColumn(PanelKernels<typename Isa::Element>* table,
   ((table->kernels[kRowsLessOne][kVectors - 1] =
         &Panel<Isa, kRowsLessOne + 1, kVectors>),
    ...);
+  if constexpr (kVectors == kPanelVectors) {
+    ((table->ahead[kRowsLessOne] = &PanelAhead<Isa, kRowsLessOne + 1>), ...);
+  }
 }
 
 template <typename Isa, int... kVectorsLessOne>

@@ -29,6 +29,13 @@ using PanelKernel = void (*)(int64_t k, const T* a, int64_t a_row, int64_t a_k,
                              const T* b, int64_t b_k, float* c, int64_t ldc,
                              int64_t last, bool add);
 
+// The same for a whole panel, on AVX-512; on the way it asks for what will be
+// needed next: half of each row of a panel that begins at `ahead`.
+template <typename T>
+using PanelKernelAhead = void (*)(int64_t k, const T* a, int64_t a_row,
+                                  const T* b, float* c, int64_t ldc, bool add,
+                                  const T* ahead);
+
 // The kernels of one instruction set; T is float, or uint16_t with the bits of
 // bf16.
 template <typename T>
@@ -39,6 +46,9 @@ struct PanelKernels {
   std::array<int, kPanelVectors> rows;
   // [rows - 1][vectors - 1]
   std::array<std::array<PanelKernel<T>, kPanelVectors>, kPanelRows> kernels;
+  // [rows - 1], for as many as kernels of a whole panel have; null where a
+  // panel is no one call.
+  std::array<PanelKernelAhead<T>, kPanelRows> ahead;
   // Turns `columns` (up to kPanelColumns) rows of `words` 32-bit words, with
   // `stride` words between rows, into `words` rows of kPanelColumns: the rest
   // of each with zeros.
