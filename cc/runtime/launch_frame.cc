@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -37,6 +38,7 @@ struct RunWeight {
 struct Run {
   const Executable* executable;
   Host* host;
+  std::optional<Crew> crew;
   absl::InlinedVector<RunWeight, 8> weights;  // one a gemm
   int64_t gemm_scratch_offset = 0;            // in a slot's scratch
 
@@ -58,11 +60,11 @@ int32_t ImportParallelFor(disc_frame_t* frame, int32_t task, disc_task_fn fn,
   Run* const run = RunOf(frame);
   const std::vector<std::string>& tasks = run->executable->manifest().tasks;
   const bool named = task >= 0 && static_cast<size_t>(task) < tasks.size();
-  return ParallelFor(run->host, named ? tasks[task].c_str() : "task",
-                     frame->num_slots, count, grain, item_cost_ns,
-                     [=](int64_t begin, int64_t end, int32_t slot) {
-                       return fn(frame, args, begin, end, slot);
-                     });
+  return run->crew->ParallelFor(named ? tasks[task].c_str() : "task", count,
+                                grain, item_cost_ns,
+                                [=](int64_t begin, int64_t end, int32_t slot) {
+                                  return fn(frame, args, begin, end, slot);
+                                });
 }
 
 int32_t ImportGemmDense(disc_frame_t* frame, int32_t dtype, int32_t /*slot*/,
@@ -298,6 +300,7 @@ class PlannedFrame {
     frame_.sizes = sizes_.data();
     frame_.num_slots = host == nullptr ? 1 : std::max(host->NumThreads(), 1);
     frame_.failed_guard = -1;
+    if (host != nullptr) run_.crew.emplace(host, frame_.num_slots);
   }
   // The frame points into this object.
   PlannedFrame(const PlannedFrame&) = delete;

@@ -1,6 +1,7 @@
 #include "cc/runtime/parallel_for.h"
 
 #include <immintrin.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <atomic>
@@ -38,23 +39,101 @@ class ScopedSlot {
   const int32_t old_;
 };
 
-// Shared by the caller and its closures, and alive until the last closure has
-// run. `fn` and `host` outlive only the loop: a participant touches them
-// between Enter and Leave and at no other time.
-class LoopState {
- public:
-  LoopState(Host* host, const char* name, int64_t count, int64_t range_items,
-            RangeFn fn)
-      : host_(host),
-        name_(name),
-        count_(count),
-        range_items_(range_items),
-        fn_(fn) {}
+// How long a helper looks out for the run's next loop before it goes back to
+// the pool: some 10 us at full speed, then as long again and more while it
+// offers its core to others. Between two loops of a run lie a few us, or a loop
+// that was not worth sharing; waking a thread anew costs 25.
+constexpr int kLookOutSpins = 250;
+constexpr int kLookOutYields = 60;
 
-  // A participant's whole part. The caller has slot 0.
+int32_t RunInline(Host* host, const char* name, int64_t count, RangeFn fn) {
+  const ScopedKernelMxcsr mode;
+  const ScopedSlot slot(0);
+  const bool traced = host->IsTracing();
+  const int64_t token = traced ? host->TaskBegin(name) : 0;
+  const int32_t status = fn(0, count, 0);
+  if (traced) host->TaskEnd(token);
+  return status;
+}
+
+int64_t CeilDiv(int64_t a, int64_t b) { return a / b + (a % b != 0 ? 1 : 0); }
+
+}  // namespace
+
+// Shared by the caller and its closures, and alive until the last closure has
+// run. A loop's `fn` and the host outlive only the loop: a helper touches them
+// between Enter and Leave and at no other time.
+class Crew::Shared {
+ public:
+  // The caller's part of one loop, from its opening to its end.
+  int32_t Run(Host* host, const char* name, const LoopPlan& plan, int64_t count,
+              RangeFn fn, const std::shared_ptr<Shared>& self) {
+    host_ = host;
+    name_ = name;
+    count_ = count;
+    range_items_ = plan.range_items;
+    participants_ = plan.participants;
+    fn_ = &fn;
+    next_.store(0, std::memory_order_relaxed);
+    next_slot_.store(1, std::memory_order_relaxed);
+    status_.store(DISC_OK, std::memory_order_relaxed);
+    // Opens it; helpers that look out see that the number has changed. A helper
+    // that goes home counts itself out and then looks once more, so that one of
+    // the two sees the other.
+    started_.store(0, std::memory_order_release);
+    number_.fetch_add(1, std::memory_order_seq_cst);
+    for (int here = helpers_.load(std::memory_order_seq_cst);
+         here < plan.participants - 1; ++here) {
+      helpers_.fetch_add(1, std::memory_order_relaxed);
+      host->Schedule([self] { self->Help(); });
+    }
+    Work(0);
+    return Close();
+  }
+
+  void EndRun() { ended_.store(true, std::memory_order_release); }
+
+ private:
+  static constexpr uint32_t kClosed = uint32_t{1} << 31;
+
+  // A helper's whole life: loop after loop, until none comes.
   void Help() {
+    uint64_t seen = 0;
+    do {
+      while (IsNew(&seen)) HelpWithLoop();
+      helpers_.fetch_sub(1, std::memory_order_seq_cst);
+      if (!IsOpenAnew(seen)) return;
+      helpers_.fetch_add(1, std::memory_order_relaxed);
+    } while (true);
+  }
+
+  // Waits a while for a loop that this helper has not been in.
+  bool IsNew(uint64_t* seen) {
+    for (int i = 0; i < kLookOutSpins + kLookOutYields; ++i) {
+      if (ended_.load(std::memory_order_acquire)) return false;
+      const uint64_t number = number_.load(std::memory_order_acquire);
+      if (number != *seen) {
+        *seen = number;
+        return true;
+      }
+      if (i < kLookOutSpins) {
+        _mm_pause();
+      } else {
+        sched_yield();
+      }
+    }
+    return false;
+  }
+
+  bool IsOpenAnew(uint64_t seen) const {
+    return !ended_.load(std::memory_order_acquire) &&
+           number_.load(std::memory_order_seq_cst) != seen;
+  }
+
+  void HelpWithLoop() {
     if (!Enter()) return;
-    Work(next_slot_.fetch_add(1, std::memory_order_relaxed));
+    const int32_t slot = next_slot_.fetch_add(1, std::memory_order_relaxed);
+    if (slot < participants_) Work(slot);
     Leave();
   }
 
@@ -68,7 +147,7 @@ class LoopState {
           next_.fetch_add(range_items_, std::memory_order_relaxed);
       if (begin >= count_) break;
       const int64_t end = begin + std::min(range_items_, count_ - begin);
-      const int32_t status = fn_(begin, end, slot);
+      const int32_t status = (*fn_)(begin, end, slot);
       if (status != DISC_OK) {
         int32_t expected = DISC_OK;
         status_.compare_exchange_strong(expected, status,
@@ -94,9 +173,6 @@ class LoopState {
     return status_.load(std::memory_order_relaxed);
   }
 
- private:
-  static constexpr uint32_t kClosed = uint32_t{1} << 31;
-
   bool Enter() {
     uint32_t seen = started_.load(std::memory_order_relaxed);
     do {
@@ -115,34 +191,40 @@ class LoopState {
     all_left_.notify_one();
   }
 
-  Host* const host_;
-  const char* const name_;
-  const int64_t count_;
-  const int64_t range_items_;
-  const RangeFn fn_;
+  // Of the loop that is open; written while it is closed.
+  Host* host_ = nullptr;
+  const char* name_ = nullptr;
+  int64_t count_ = 0;
+  int64_t range_items_ = 0;
+  int32_t participants_ = 0;
+  const RangeFn* fn_ = nullptr;
   // Each on a cache line of its own: every participant hammers the first.
   alignas(64) std::atomic<int64_t> next_{0};
-  alignas(64) std::atomic<uint32_t> started_{
-      0};  // who entered and has not left
+  // Who entered and has not left.
+  alignas(64) std::atomic<uint32_t> started_{kClosed};
   std::atomic<int32_t> next_slot_{1};
   std::atomic<int32_t> status_{DISC_OK};
+  // Loops so far; helpers that are scheduled, at work or looking out.
+  alignas(64) std::atomic<uint64_t> number_{0};
+  std::atomic<bool> ended_{false};
+  std::atomic<int> helpers_{0};
   std::mutex mutex_;
   std::condition_variable all_left_;
 };
 
-int32_t RunInline(Host* host, const char* name, int64_t count, RangeFn fn) {
-  const ScopedKernelMxcsr mode;
-  const ScopedSlot slot(0);
-  const bool traced = host->IsTracing();
-  const int64_t token = traced ? host->TaskBegin(name) : 0;
-  const int32_t status = fn(0, count, 0);
-  if (traced) host->TaskEnd(token);
-  return status;
+Crew::~Crew() {
+  if (shared_ != nullptr) shared_->EndRun();
 }
 
-int64_t CeilDiv(int64_t a, int64_t b) { return a / b + (a % b != 0 ? 1 : 0); }
-
-}  // namespace
+int32_t Crew::ParallelFor(const char* name, int64_t count, int64_t grain,
+                          int64_t item_cost_ns, RangeFn fn) {
+  if (count <= 0) return DISC_OK;
+  if (tls_slot >= 0) return fn(0, count, tls_slot);
+  const LoopPlan plan = PlanLoop(count, grain, item_cost_ns, max_participants_);
+  if (plan.participants <= 1) return RunInline(host_, name, count, fn);
+  if (shared_ == nullptr) shared_ = std::make_shared<Shared>();
+  return shared_->Run(host_, name, plan, count, fn, shared_);
+}
 
 LoopPlan PlanLoop(int64_t count, int64_t grain, int64_t item_cost_ns,
                   int max_participants) {
@@ -181,18 +263,8 @@ LoopPlan PlanLoop(int64_t count, int64_t grain, int64_t item_cost_ns,
 int32_t ParallelFor(Host* host, const char* name, int max_participants,
                     int64_t count, int64_t grain, int64_t item_cost_ns,
                     RangeFn fn) {
-  if (count <= 0) return DISC_OK;
-  if (tls_slot >= 0) return fn(0, count, tls_slot);
-  const LoopPlan plan =
-      PlanLoop(count, grain, item_cost_ns, std::max(max_participants, 1));
-  if (plan.participants <= 1) return RunInline(host, name, count, fn);
-  const auto state =
-      std::make_shared<LoopState>(host, name, count, plan.range_items, fn);
-  for (int i = 1; i < plan.participants; ++i) {
-    host->Schedule([state] { state->Help(); });
-  }
-  state->Work(0);
-  return state->Close();
+  return Crew(host, max_participants)
+      .ParallelFor(name, count, grain, item_cost_ns, fn);
 }
 
 }  // namespace tf_disc

@@ -1,8 +1,9 @@
-// One parallel loop on somebody else's thread pool (DESIGN 7).
+// Parallel loops on somebody else's thread pool (DESIGN 7).
 #ifndef TF_DISC_CC_RUNTIME_PARALLEL_FOR_H_
 #define TF_DISC_CC_RUNTIME_PARALLEL_FOR_H_
 
 #include <cstdint>
+#include <memory>
 
 #include "absl/functional/function_ref.h"
 #include "cc/runtime/host.h"
@@ -23,16 +24,43 @@ struct LoopPlan {
 LoopPlan PlanLoop(int64_t count, int64_t grain, int64_t item_cost_ns,
                   int max_participants);
 
-// Runs fn over [0, count). Range bounds are multiples of `grain` (the last may
-// be short); a slot is < max_participants and used by one thread at a time.
-// The caller takes part, and waits only for participants that have started: a
-// pool with every thread busy, or none, delays nothing. A scheduled closure
-// that starts after the loop touches neither fn nor the host. The first status
-// that is not DISC_OK is returned, and no new range is issued after it.
-// Participants run in ScopedKernelMxcsr. `name` is for host's traces.
-//
-// A call from inside a range of another loop runs inline in that range's slot.
-// May be called from many threads at once.
+// The loops of one run, which come one after the other from one thread. A
+// thread of the pool that helped with a loop looks out for the next one for a
+// few dozen microseconds before it goes back: waking it anew costs more than
+// most loops are apart.
+class Crew {
+ public:
+  // `host` outlives it.
+  Crew(Host* host, int max_participants)
+      : host_(host),
+        max_participants_(max_participants < 1 ? 1 : max_participants) {}
+  // Helpers that look out go home; nobody waits for them.
+  ~Crew();
+  Crew(const Crew&) = delete;
+  Crew& operator=(const Crew&) = delete;
+
+  // Runs fn over [0, count). Range bounds are multiples of `grain` (the last
+  // may be short); a slot is < max_participants and used by one thread at a
+  // time. The caller takes part, and waits only for participants that have
+  // started: a pool with every thread busy, or none, delays nothing. A
+  // scheduled closure that starts after the loop touches neither fn nor the
+  // host. The first status that is not DISC_OK is returned, and no new range is
+  // issued after it. Participants run in ScopedKernelMxcsr. `name` is for
+  // host's traces.
+  //
+  // A call from inside a range of a loop runs inline in that range's slot.
+  int32_t ParallelFor(const char* name, int64_t count, int64_t grain,
+                      int64_t item_cost_ns, RangeFn fn);
+
+ private:
+  class Shared;
+
+  Host* const host_;
+  const int max_participants_;
+  std::shared_ptr<Shared> shared_;  // from the first loop that is shared
+};
+
+// One loop alone. May be called from many threads at once.
 int32_t ParallelFor(Host* host, const char* name, int max_participants,
                     int64_t count, int64_t grain, int64_t item_cost_ns,
                     RangeFn fn);

@@ -1,5 +1,6 @@
 #include "cc/runtime/parallel_for.h"
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <thread>
@@ -248,6 +249,66 @@ TEST(EveryParticipantIsTraced) {
   EXPECT_EQ(host.traced[0], "named");
   EXPECT_EQ(host.traced[2], "inline");
   EXPECT_EQ(host.num_open.load(), 0);
+}
+
+// As a run has them: many loops, one after the other, with pauses in which
+// helpers go home and without, from several runs at once.
+TEST(LoopsOfARunShareTheirHelpers) {
+  ThreadPool pool(3);
+  std::vector<std::thread> callers;
+  for (int caller = 0; caller < 3; ++caller) {
+    callers.emplace_back([&pool, caller] {
+      PoolHost host(&pool);
+      for (int run = 0; run < 40; ++run) {
+        Crew crew(&host, 4);
+        for (int loop = 0; loop < 30; ++loop) {
+          const int64_t count = 1 + (caller * 7 + run * 31 + loop * 13) % 200;
+          std::vector<std::atomic<int>> seen(static_cast<size_t>(count));
+          std::array<std::atomic<bool>, 4> busy = {};
+          const bool fails = loop % 11 == 10;
+          const int32_t status =
+              crew.ParallelFor("loop", count, 1, 100000,
+                               [&](int64_t begin, int64_t end, int32_t slot) {
+                                 EXPECT(slot >= 0 && slot < 4);
+                                 EXPECT(!busy[slot].exchange(true));
+                                 for (int64_t i = begin; i < end; ++i)
+                                   ++seen[i];
+                                 busy[slot] = false;
+                                 return fails ? DISC_GUARD_FAILED : DISC_OK;
+                               });
+          EXPECT_EQ(status, fails ? DISC_GUARD_FAILED : DISC_OK);
+          int wrong = 0;
+          for (const auto& times : seen)
+            wrong += fails ? times > 1 : times != 1;
+          EXPECT_EQ(wrong, 0);
+          if (loop % 7 == 6) {
+            std::this_thread::sleep_for(std::chrono::microseconds(300));
+          }
+        }
+      }
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+}
+
+// What waits for a closure to come late, after its run, finds nothing.
+TEST(HelpersOfAnEndedRunGoHome) {
+  ThreadPool pool(2);
+  PoolHost host(&pool);
+  for (int run = 0; run < 200; ++run) {
+    std::atomic<int64_t> sum{0};
+    {
+      Crew crew(&host, 3);
+      for (int loop = 0; loop < 3; ++loop) {
+        crew.ParallelFor("loop", 50, 1, 10000,
+                         [&](int64_t begin, int64_t end, int32_t) {
+                           sum += end - begin;
+                           return DISC_OK;
+                         });
+      }
+    }
+    EXPECT_EQ(sum.load(), 150);
+  }
 }
 
 }  // namespace
