@@ -17,9 +17,8 @@ from tf_disc.compiler.codegen.matrices import address, leading, operand_view, re
 from tf_disc.compiler.ir.dims import Dim, as_dim, product
 from tf_disc.compiler.ir.graph import Op, Value
 from tf_disc.compiler.ir.types import ITEM_BYTES, LoopType
-from tf_disc.compiler.passes.groups import trailing_reduction
 from tf_disc.compiler.passes.materialize import storage_of
-from tf_disc.compiler.passes.views import FULL
+from tf_disc.compiler.passes.views import FULL, trailing_reduction
 
 #: Rows of a block: what the library packs of the right operand serves so many (64 rows run at 96 GFLOP/s of 108, 128 at
 #: 103, heads of 64) …

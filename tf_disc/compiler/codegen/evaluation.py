@@ -17,7 +17,7 @@ from tf_disc.compiler.errors import InternalError
 from tf_disc.compiler.ir.dims import Dim, DimLike, as_dim, product
 from tf_disc.compiler.ir.graph import Op, Value
 from tf_disc.compiler.ir.types import FLOATS, ITEM_BYTES, LoopType
-from tf_disc.compiler.passes.groups import Group, trailing_reduction
+from tf_disc.compiler.passes.groups import Group
 from tf_disc.compiler.passes.split_reductions import identity
 from tf_disc.compiler.passes.views import (
     FULL,
@@ -32,6 +32,7 @@ from tf_disc.compiler.passes.views import (
     splits,
     strided_view,
     through_broadcast,
+    trailing_reduction,
 )
 
 #: Rows up to this many elements have a row a lane where they are reduced: a row a vector would leave most lanes idle

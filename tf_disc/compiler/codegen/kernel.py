@@ -18,8 +18,7 @@ from tf_disc.compiler.ir.dims import Dim, as_dim, product
 from tf_disc.compiler.ir.functions import FUNCTIONS
 from tf_disc.compiler.ir.graph import Block, Op, Value
 from tf_disc.compiler.ir.types import ITEM_BYTES, LoopType
-from tf_disc.compiler.passes.groups import trailing_reduction
-from tf_disc.compiler.passes.views import FULL, INDEX_MAPS, ROW, strided_view
+from tf_disc.compiler.passes.views import FULL, INDEX_MAPS, ROW, strided_view, trailing_reduction
 
 #: A value that costs more than this to compute again is kept in a row buffer (vector instructions).
 RECOMPUTE_COST = 6

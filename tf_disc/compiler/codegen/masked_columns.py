@@ -16,8 +16,7 @@ from tf_disc.compiler.ir.dims import Dim
 from tf_disc.compiler.ir.graph import Op, Value
 from tf_disc.compiler.ir.types import LoopType
 from tf_disc.compiler.passes.causal import known_beyond
-from tf_disc.compiler.passes.groups import trailing_reduction
-from tf_disc.compiler.passes.views import FULL, ROW, through_broadcast
+from tf_disc.compiler.passes.views import FULL, ROW, through_broadcast, trailing_reduction
 
 #: Reductions that one more element changes in a way that is known for many.
 _JOINED = ("max", "min", "any", "all")

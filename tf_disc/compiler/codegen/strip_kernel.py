@@ -16,7 +16,8 @@ from tf_disc.compiler.ir.dims import Dim, as_dim, product
 from tf_disc.compiler.ir.functions import FUNCTIONS
 from tf_disc.compiler.ir.graph import Op, Value
 from tf_disc.compiler.ir.types import ITEM_BYTES, LoopType
-from tf_disc.compiler.passes.groups import Group, trailing_reduction
+from tf_disc.compiler.passes.groups import Group
+from tf_disc.compiler.passes.views import trailing_reduction
 
 #: Columns of a strip: runs of 2 KB of f32 at least, and enough strips for several threads …
 STRIP = 512

@@ -21,6 +21,7 @@ from tf_disc.compiler.ir.functions import FUNCTIONS, is_checked
 from tf_disc.compiler.ir.graph import Graph, Op, Value
 from tf_disc.compiler.passes.attention import take_attention
 from tf_disc.compiler.passes.materialize import storage_of
+from tf_disc.compiler.passes.siblings import merge_siblings
 from tf_disc.compiler.passes.views import (
     FULL,
     INDEX_MAPS,
@@ -31,6 +32,7 @@ from tf_disc.compiler.passes.views import (
     splits,
     strided_view,
     through_broadcast,
+    trailing_reduction,
 )
 
 #: Columns up to which a product is computed tile by tile in front of its epilogue: 64 rows of them stay in L2.
@@ -94,11 +96,6 @@ def sources(value: Value) -> Iterator[Op]:
         return
     for operand in value.op.operands:
         yield from sources(operand)
-
-
-def trailing_reduction(op: Op) -> bool:
-    """True for a reduction of the last axes; false for one of earlier axes alone."""
-    return op.name.startswith("reduce_") and op.attrs["axes"][-1] == len(op.operands[0].dims) - 1
 
 
 class Grouping:
@@ -450,6 +447,7 @@ def form_groups(graph: Graph, attention: bool = True) -> tuple[list[Group], set[
     weights = {i.value for i in graph.inputs if i.kind == "weight"}
     inlined = find_inlined(graph)
     grouping = Grouping(graph, inlined)
+    merge_siblings(grouping)
     _take_tiles(graph, grouping, weights)
     if attention:
         take_attention(grouping)

@@ -187,6 +187,11 @@ def through_broadcast(out: Sequence[Dim], inner: Sequence[Dim], rows: Dim | None
     return ROW if rows is None or product(out[:cut]) == rows else None
 
 
+def trailing_reduction(op: Op) -> bool:
+    """True for a reduction of the last axes; false for one of earlier axes alone."""
+    return op.name.startswith("reduce_") and op.attrs["axes"][-1] == len(op.operands[0].dims) - 1
+
+
 def splits(dims: tuple[Dim, ...], rows: Dim) -> int | None:
     """How many leading axes make up the rows; None when no cut gives them."""
     count = product(())
