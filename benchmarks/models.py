@@ -70,6 +70,49 @@ class Encoder(tf.Module):
         return {"last_hidden_state": x, "pooled": pooled}
 
 
+class Decoder(tf.Module):
+    """One block of a decoder: every token attends to those in front of it. f32[batch, tokens, width]."""
+
+    num_heads, width, hidden = 12, 768, 3072
+
+    def __init__(self) -> None:
+        super().__init__()
+        weights = Weights()
+        sizes = {"intermediate": (self.width, self.hidden), "output": (self.hidden, self.width)}
+        self.layer = {
+            **{
+                name: weights.dense(*sizes.get(name, (self.width, self.width)))
+                for name in bert_layers.DENSE_NAMES
+            },
+            **{name: weights.norm(self.width) for name in bert_layers.NORM_NAMES},
+        }
+
+    def _attention(self, x: tf.Tensor) -> tf.Tensor:
+        shape = tf.shape(x)
+
+        def heads(name: str) -> tf.Tensor:
+            y = bert_layers.dense(x, *self.layer[name])
+            y = tf.reshape(y, [shape[0], shape[1], self.num_heads, self.width // self.num_heads])
+            return tf.transpose(y, [0, 2, 1, 3])
+
+        scores = tf.matmul(heads("query"), heads("key"), transpose_b=True)
+        scores = scores / np.float32(np.sqrt(self.width // self.num_heads))
+        places = tf.range(shape[1])
+        scores = tf.where(places[:, None] >= places, scores, -1e9)
+        mixed = tf.transpose(tf.matmul(tf.nn.softmax(scores), heads("value")), [0, 2, 1, 3])
+        return tf.reshape(mixed, [shape[0], shape[1], self.width])
+
+    @tf.function(input_signature=[tf.TensorSpec([None, None, width], tf.float32, "x")])
+    def serve(self, x: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Returns `y`, of x's shape."""
+        layer = self.layer
+        normal = bert_layers.layer_norm(x, *layer["attention_norm"])
+        x = x + bert_layers.dense(self._attention(normal), *layer["attention_output"])
+        normal = bert_layers.layer_norm(x, *layer["output_norm"])
+        hidden = tf.nn.gelu(bert_layers.dense(normal, *layer["intermediate"]))
+        return {"y": x + bert_layers.dense(hidden, *layer["output"])}
+
+
 class DeepFm(tf.Module):
     """Ranking: 26 categories and 13 numbers a row, embeddings of 16, a tower of 400-400-400."""
 
@@ -162,6 +205,7 @@ MODELS: dict[str, Callable[[], tf.Module]] = {
     "deepfm": DeepFm,
     "minilm": lambda: Encoder(6, 384, 12, 1536),
     "bert_base": lambda: Encoder(12, 768, 12, 3072),
+    "decoder": Decoder,
     "resnet50": _application("ResNet50"),
     "mobilenet_v2": _application("MobileNetV2"),
     "efficientnet_b0": _application("EfficientNetB0"),

@@ -37,6 +37,10 @@ def _deepfm(dims: Dims, generator: np.random.Generator) -> Arrays:
     }
 
 
+def _states(dims: Dims, generator: np.random.Generator) -> Arrays:
+    return {"x": generator.normal(size=(*dims, 768)).astype(np.float32)}
+
+
 def _image(dims: Dims, generator: np.random.Generator) -> Arrays:
     return {"x": generator.random((*dims, 224, 224, 3)).astype(np.float32)}
 
@@ -53,6 +57,13 @@ def _encoder_flops(layers: int, width: int, hidden: int) -> Callable[[Dims], int
         return layers * (products + attention)
 
     return flops
+
+
+def _decoder_flops(dims: Dims) -> int:
+    """Products of what a causal mask leaves alone: half of the scores and one diagonal."""
+    batch, tokens = dims
+    products = 2 * batch * tokens * (4 * 768 * 768 + 2 * 768 * 3072)
+    return products + 4 * batch * (tokens * (tokens + 1) // 2) * 768
 
 
 def _encoder_products(
@@ -118,7 +129,7 @@ class Workload:
         return tuple(int(generator.integers(1, most + 1)) for most in self.arrivals)
 
 
-_TEXT = ((1, 16), (1, 128), (8, 64))
+_TEXT = ((1, 16), (1, 128), (8, 64), (1, 512))
 _IMAGES = ((1,), (4,))
 
 _ALL = (
@@ -161,12 +172,22 @@ _ALL = (
     ),
     Workload(
         "bert_base",
-        ((1, 16), (1, 128), (4, 77)),
+        ((1, 16), (1, 128), (4, 77), (1, 512)),
         _ids,
         _encoder_flops(12, 768, 3072),
         (2, 64),
         length=1,
         products=_encoder_products(12, 768, 3072),
+    ),
+    Workload(
+        "decoder",
+        ((1, 128), (1, 1024)),
+        _states,
+        _decoder_flops,
+        (2, 128),
+        trailing=(768,),
+        length=1,
+        products=_encoder_products(1, 768, 3072, pooler=False),
     ),
     Workload("resnet50", _IMAGES, _image, None, (8,)),
     Workload("mobilenet_v2", _IMAGES, _image, None, (8,)),
