@@ -12,16 +12,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tf_disc.compiler.codegen.coordinates import Coordinate
+from tf_disc.compiler.codegen.costs import (
+    HREDUCE_NS,
+    LANE_OPS_PER_NS,
+    inlined_cost,
+    is_worth_keeping,
+    own_cost,
+    reduction_step,
+)
 from tf_disc.compiler.codegen.evaluation import COMBINE, SHORT_ROW, Argument, Evaluator
 from tf_disc.compiler.codegen.row_transposes import LINE_BYTES, MOST_LANES
 from tf_disc.compiler.ir.dims import Dim, as_dim, product
-from tf_disc.compiler.ir.functions import FUNCTIONS
 from tf_disc.compiler.ir.graph import Block, Op, Value
 from tf_disc.compiler.ir.types import ITEM_BYTES, LoopType
 from tf_disc.compiler.passes.views import FULL, INDEX_MAPS, ROW, strided_view, trailing_reduction
 
-#: A value that costs more than this to compute again is kept in a row buffer (vector instructions).
-RECOMPUTE_COST = 6
 #: Elements of a flat group that make one item of its parallel loop.
 FLAT_ITEM = 1024
 #: The same where each element is a sum down a column: one cache line of f32, so that few columns are work for
@@ -31,12 +36,6 @@ COLUMN_ITEM = 16
 #: Values of at least so many bytes are written past the caches. Measured on 2 cores with 32 MB of L3: a copy of 50 MB
 #: runs at 36 GB/s with plain stores and at 54 past the caches, one of 12 MB at 86 and 52.
 PAST_CACHES = 24 << 20
-
-#: Instructions on an element that a core does in a ns, where data are in cache: one vector of 16 lanes a cycle, or two
-#: of 8. Measured: 64 x 768 LayerNorm 0.22 ns an element, 32 x 3072 GELU 0.34, which are 11 and 23 instructions.
-LANE_OPS_PER_NS = 60
-#: Joining the lanes of a reduction waits for each of its steps.
-HREDUCE_NS = 8
 
 #: A weight up to this size stays in L2 from one tile to the next.
 SMALL_WEIGHT_BYTES = 1 << 20
@@ -126,8 +125,8 @@ class KernelBuilder(Evaluator):
                 needed[value] = max(needed.get(value, 0), phase)
 
         for op in self.group.ops:
-            function = FUNCTIONS.get(op.name)
-            own = function.cost if function else 50
+            # A reduction is never computed again.
+            own = own_cost(op, unknown=50)
             cost[op.result] = own + sum(self._operand_cost(v, cost) for v in op.operands)
         kept: list[Value] = []
         # Readers come first, so that the last value of a chain is kept and what it was made of is not.
@@ -141,7 +140,8 @@ class KernelBuilder(Evaluator):
             if value in self.stores:
                 needed.setdefault(value, depth[value])
             last = needed.get(value, depth[value])
-            if last > depth[value] and cost[value] > RECOMPUTE_COST:
+            row_bytes = self.columns * ITEM_BYTES[value.dtype]
+            if last > depth[value] and is_worth_keeping(cost[value], row_bytes):
                 kept.append(value)
                 last = depth[value]
             for operand in op.operands:
@@ -201,26 +201,20 @@ class KernelBuilder(Evaluator):
         """Estimated ns of an item, from instruction counts."""
         instructions, row_ns = 2, 10
         for op in self.group.ops:
-            function = FUNCTIONS.get(op.name)
             if self.group.levels.get(op.result) == ROW and not op.name.startswith("reduce_"):
-                row_ns += (function.cost if function else 2) // 4
+                row_ns += own_cost(op) // 4
                 continue
-            instructions += function.cost if function else 2
+            instructions += own_cost(op)
             row_ns += HREDUCE_NS if trailing_reduction(op) else 0
-            for operand in op.operands:
-                if operand.op is not None and operand.op in self.inlined:
-                    instructions += FUNCTIONS[operand.op.name].cost
+            if trailing_reduction(op) or not op.name.startswith("reduce_"):
+                instructions += inlined_cost(op.operands, self.inlined)
         columns = as_dim(self._flat_item()) if self.group.flat else self.columns
         # In lanes, an element is turned in some 0.7 ns, and a row joins nothing.
         once = Dim.call("min", columns, row_ns) if self._may_be_short() else as_dim(row_ns)
         cost = columns * instructions // LANE_OPS_PER_NS + once
         for op in self._column_reductions():
             (operand,) = op.operands
-            step = 2 + sum(
-                FUNCTIONS[inner.name].cost
-                for inner in (operand.op,)
-                if inner is not None and inner in self.inlined and inner.name in FUNCTIONS
-            )
+            step = reduction_step(op, self.inlined)
             depth = product(operand.dims[a] for a in op.attrs["axes"])
             cost = cost + columns * depth * step // LANE_OPS_PER_NS
         for op in self.group.tiles:

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tf_disc.compiler.codegen.coordinates import Coordinate
+from tf_disc.compiler.codegen.costs import LANE_OPS_PER_NS, reduction_step
 from tf_disc.compiler.codegen.evaluation import COMBINE
-from tf_disc.compiler.codegen.kernel import LANE_OPS_PER_NS, Kernel, KernelBuilder
+from tf_disc.compiler.codegen.kernel import Kernel, KernelBuilder
 from tf_disc.compiler.ir.dims import Dim, as_dim, product
-from tf_disc.compiler.ir.functions import FUNCTIONS
 from tf_disc.compiler.ir.graph import Op, Value
 from tf_disc.compiler.ir.types import ITEM_BYTES, LoopType
 from tf_disc.compiler.passes.groups import Group
@@ -107,7 +107,7 @@ def strip_kernel(k: KernelBuilder, reductions: list[Op]) -> Kernel:
 
     columns(start)
     size = k.size(depth)
-    step = _step(k, reductions)
+    step = sum(reduction_step(op, k.inlined) for op in reductions)
     most = ROWS if step <= 5 * len(reductions) else FEW_ROWS
     rest = k.b.int_op("isub", size, k.b.int_op("imod", size, k.b.index(most)))
     for first, last, count in ((k.b.index(0), rest, most), (rest, size, 1)):
@@ -118,20 +118,3 @@ def strip_kernel(k: KernelBuilder, reductions: list[Op]) -> Kernel:
     k.b.close("for", [begin, end], [], step=1)
     cost = Dim.call("min", inner, width) * (depth * step + 8) // LANE_OPS_PER_NS + 10
     return Kernel(k.group.name, k.b.body, k.arguments, outer * strips, as_dim(1), cost, k.scratch)
-
-
-def _step(k: KernelBuilder, reductions: list[Op]) -> int:
-    """Vector instructions for one more row."""
-    step = 0
-    for op in reductions:
-        step += 2
-        stack = list(op.operands)
-        while stack:
-            inner = stack.pop().op
-            if inner is None:
-                continue
-            if inner in k.inlined and inner.name in FUNCTIONS:
-                step += FUNCTIONS[inner.name].cost
-            if inner in k.inlined or inner.name in ("reshape", "broadcast", "pad"):
-                stack += inner.operands
-    return step

@@ -11,7 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tf_disc.compiler.codegen.coordinates import Coordinate
-from tf_disc.compiler.codegen.kernel import LANE_OPS_PER_NS, Kernel, KernelBuilder
+from tf_disc.compiler.codegen.costs import LANE_OPS_PER_NS
+from tf_disc.compiler.codegen.kernel import Kernel, KernelBuilder
 from tf_disc.compiler.ir.dims import Dim, as_dim, product
 from tf_disc.compiler.ir.functions import FUNCTIONS
 from tf_disc.compiler.ir.graph import Op, Value
