@@ -114,6 +114,20 @@ def _band(w: _Writer) -> list[str]:
     return [w.merged(w.node("Softmax", x))]
 
 
+def _counted(w: _Writer) -> list[str]:
+    """Running sums of ones, as Keras' MultiHeadAttention has them, and its Softmax, which masks before and after."""
+    scores = w.scores()
+    shape = w.node("Shape", scores, out_type="i32")
+    ends = [w.constant([2]), w.constant([4]), w.constant([1])]
+    ones = w.node("Fill", w.node("StridedSlice", shape, *ends), w.constant(1))
+    attrs = {"exclusive": False, "reverse": False}
+    rows = w.node("Cumsum", ones, w.constant(-2), **attrs)
+    columns = w.node("Cumsum", ones, w.constant(-1), **attrs)
+    keep = w.node("GreaterEqual", rows, columns)
+    p = w.node("Softmax", w.node("SelectV2", keep, scores, w.constant(-1e9, "f32")))
+    return [w.merged(w.node("SelectV2", keep, p, w.constant(0.0, "f32")))]
+
+
 def _causal_after_mask(w: _Writer) -> list[str]:
     """Another mask chooses the same fill, before and after."""
     low = w.constant(-np.inf, "f32")
@@ -258,6 +272,7 @@ FORMS: dict[str, Callable[[_Writer], list[str]]] = {
     "causal": _causal,
     "causal returned": _causal_returned,
     "band": _band,
+    "counted": _counted,
     "causal after a mask": _causal_after_mask,
     "future chosen": _future_chosen,
     "shifted": _shifted,
@@ -353,7 +368,7 @@ def test_what_is_not_finite_spreads_as_before(target: str) -> None:
     np.testing.assert_allclose(found, wanted, rtol=2e-5, atol=2e-6)
 
 
-MASKED = ("causal", "band", "causal after a mask", "future chosen", "shifted")
+MASKED = ("causal", "band", "counted", "causal after a mask", "future chosen", "shifted")
 
 
 @pytest.mark.parametrize("form", MASKED)

@@ -60,7 +60,9 @@ class AttentionTest(tf.test.TestCase):
         self.check(lambda x: layer(x, x, use_causal_mask=True), (40, 32))
 
     def test_keras_with_its_own_softmax(self):
-        """Scores are asked for, so the layer takes its Softmax, which adds its mask."""
+        """With a dropout the layer takes its Softmax, which masks before and after."""
+        layer = multi_head(dropout=0.1)
+        self.check(lambda x: layer(x, x, use_causal_mask=True), (40, 32))
         layer = multi_head()
         self.check(
             lambda x: layer(x, x, use_causal_mask=True, return_attention_scores=True), (9, 32)

@@ -22,16 +22,32 @@ def _shape(c: RuleContext) -> list[Dims]:
     return same_as_first(c)
 
 
+def _is_one(value: Value) -> bool:
+    """True where every element is the integer 1."""
+    while value.op is not None and value.op.name in ("broadcast", "reshape"):
+        value = value.op.operands[0]
+    if value.op is None or value.op.name != "const" or value.dtype not in ("i32", "i64"):
+        return False
+    return set(value.op.attrs["values"]) == {1}
+
+
+def _counted(c: RuleContext, axis: int, exclusive: bool) -> Value:
+    """A running sum of ones is a range: Keras makes its causal masks of two."""
+    dims, dtype = c[0].dims, c[0].dtype
+    numbers = c.b.iota(dims[axis], dtype)
+    if not exclusive:
+        numbers = c.b.elementwise("add", numbers, c.b.scalar(1, dtype))
+    shape = [d if a == axis else 1 for a, d in enumerate(dims)]
+    return c.b.broadcast(c.b.reshape(numbers, shape), dims)
+
+
 def _scan(kind: str) -> OpRule:
     def lower(c: RuleContext) -> Value:
         (axis,) = c.axes(1, len(c[0].dims))
-        return c.b.scan(
-            kind,
-            c[0],
-            axis,
-            exclusive=bool(c.attr("exclusive", False)),
-            reverse=bool(c.attr("reverse", False)),
-        )
+        exclusive, reverse = bool(c.attr("exclusive", False)), bool(c.attr("reverse", False))
+        if kind == "sum" and not reverse and _is_one(c[0]):
+            return _counted(c, axis, exclusive)
+        return c.b.scan(kind, c[0], axis, exclusive=exclusive, reverse=reverse)
 
     return OpRule(
         {"sum": "Cumsum", "prod": "Cumprod"}[kind],
