@@ -24,6 +24,7 @@ from tf_disc.compiler.importer.cluster_file import import_cluster
 from tf_disc.compiler.ir.graph import Graph, Op, Value
 from tf_disc.compiler.ir.text import print_block, print_graph
 from tf_disc.compiler.ir.verifier import verify_graph
+from tf_disc.compiler.passes.distribute_concats import distribute_concats
 from tf_disc.compiler.passes.eliminate import eliminate_common, eliminate_dead
 from tf_disc.compiler.passes.groups import Group, form_groups
 from tf_disc.compiler.passes.materialize import materialize, storage_of
@@ -42,6 +43,7 @@ PASSES: dict[str, Callable[[Graph], None]] = {
     "split_reductions": split_reductions,
     "move_transposes": move_transposes,
     "short_products": short_products,
+    "distribute_concats": distribute_concats,
     "materialize": materialize,
 }
 

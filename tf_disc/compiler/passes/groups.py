@@ -328,7 +328,19 @@ def find_inlined(graph: Graph) -> set[Op]:
         column = user.name.startswith("reduce_") and not trailing_reduction(user)
         if reordered or column or user.name in COMPUTING_READERS:
             inlined.add(op)
-    return inlined
+    # What only such an op reads, in its own order, is computed with it, and so on up the chain.
+    in_concats: set[Op] = set()
+    for op in reversed(graph.ops):
+        if (
+            op.name not in FUNCTIONS
+            or op.name == "copy"
+            or is_checked(op.name, op.operands[-1].dtype)
+        ):
+            continue
+        user, reordered = reader(op.result)
+        if user is not None and not reordered and (user.name == "concat" or user in in_concats):
+            in_concats.add(op)
+    return inlined | in_concats
 
 
 def _of_sizes(op: Op, inlined: set[Op]) -> bool:
