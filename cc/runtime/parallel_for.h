@@ -20,9 +20,10 @@ struct LoopPlan {
   int64_t range_items = 0;  // a multiple of grain
 };
 // `max_participants` >= 1. A loop under about 60 us stays on one thread; each
-// further participant must have some 30 us to do, each range some 4 us.
+// further participant must have some 30 us to do, each range some 4 us. With
+// `awake` somebody is there to help at once, and 10, 5 and 1.5 us are enough.
 LoopPlan PlanLoop(int64_t count, int64_t grain, int64_t item_cost_ns,
-                  int max_participants);
+                  int max_participants, bool awake = false);
 
 // The loops of one run, which come one after the other from one thread. A
 // thread of the pool that helped with a loop looks out for the next one for a

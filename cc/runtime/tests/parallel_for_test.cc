@@ -48,10 +48,12 @@ void CheckLoop(Host* host, int slots, int64_t count, int64_t grain,
 }
 
 TEST(PlanKeepsSmallLoopsInline) {
-  EXPECT_EQ(PlanLoop(100, 1, 100, 8).participants, 1);      // 10 us
-  EXPECT_EQ(PlanLoop(100, 1, 590, 8).participants, 1);      // 59 us
-  EXPECT_EQ(PlanLoop(100, 1, 900, 8).participants, 3);      // 90 us
-  EXPECT_EQ(PlanLoop(100, 1, 1000000, 8).participants, 8);  // 100 ms
+  EXPECT_EQ(PlanLoop(100, 1, 100, 8).participants, 1);        // 10 us
+  EXPECT_EQ(PlanLoop(100, 1, 590, 8).participants, 1);        // 59 us
+  EXPECT_EQ(PlanLoop(100, 1, 900, 8).participants, 3);        // 90 us
+  EXPECT_EQ(PlanLoop(100, 1, 1000000, 8).participants, 8);    // 100 ms
+  EXPECT_EQ(PlanLoop(100, 1, 90, 8, true).participants, 1);   // 9 us
+  EXPECT_EQ(PlanLoop(100, 1, 150, 8, true).participants, 3);  // 15 us
   EXPECT_EQ(PlanLoop(100, 1, 1000000, 1).participants, 1);
   EXPECT_EQ(PlanLoop(64, 64, 1000000, 8).participants, 1);
   EXPECT_EQ(PlanLoop(65, 64, 1000000, 8).participants, 2);

@@ -35,6 +35,8 @@ MIN_MULTIPLICATIONS = 1 << 20
 PANEL_COLUMNS = 64
 #: Pieces of the columns for each thread that has no rows of its own: the others take over when one is late.
 COLUMN_TURNS = 4
+#: What a thread computes where numbers are in cache, by the type of what it multiplies.
+FLOPS_PER_NS = {"f32": 100, "bf16": 200}
 #: What a thread reads of a weight that lies in memory.
 READ_BYTES_PER_NS = 12
 
@@ -92,7 +94,8 @@ def _weight_product(k: KernelBuilder) -> Kernel:
     k.b.close("for", [begin, end], [], step=1)
     # Arithmetic, or reading the weight.
     reading = inner * width * ITEM_BYTES[op.operands[0].dtype] // READ_BYTES_PER_NS
-    cost = Dim.call("max", height * inner * width * 2 // 100, reading) + 100
+    rate = FLOPS_PER_NS[op.operands[0].dtype]
+    cost = Dim.call("max", height * inner * width * 2 // rate, reading) + 100
     count = row_blocks * column_blocks
     return Kernel(k.group.name, k.b.body, k.arguments, count, as_dim(1), cost, k.scratch)
 
