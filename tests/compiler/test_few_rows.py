@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.compiler.clusters import ClusterWriter, gelu, layer_norm
-from tests.compiler.execute import Program, host_target
+from tests.compiler.execute import NUMPY, Program, host_target
 from tf_disc.compiler.codegen.kernel import MIN_SHARE_ROWS
 from tf_disc.compiler.pipeline import compile_cluster
 
@@ -75,3 +75,28 @@ def reference(kind: str, x: Any, arrays: list[Any]) -> Any:
         deviation = np.sqrt((centred**2).mean(-1, keepdims=True) + EPSILON)
         return centred / deviation * weights[2] + weights[3]
     return y / (1 + np.exp(-(x @ weights[2])))
+
+
+@pytest.mark.parametrize("precision", ["f32", "bf16"])
+def test_rows_that_are_parts_of_longer_ones(precision: str) -> None:
+    """A slice is multiplied where it lies: the first token of each sentence, a part of the columns."""
+    x, weight = normal(7, 6, INNER + 3), normal(INNER, COLUMNS)
+    w = ClusterWriter("parts")
+    part = w.node("Slice", w.tensor("x", x), w.constant([0, 2, 1]), w.constant([-1, 1, INNER]))
+    flat = w.node("Reshape", part, w.constant([-1, INNER]))
+    cluster = w.cluster(w.node("Relu", w.node("MatMul", flat, w.weight("w", weight))))
+    artifact = compile_cluster(
+        cluster, target=host_target(), features="+avx512bf16", precision=precision
+    )
+    program = Program(artifact)
+    assert len(program.gemms) == 1
+    for rows in (0, 1, 5, 70):
+        x = normal(rows, 6, INNER + 3)
+        left, right = x[:, 2, 1 : 1 + INNER], weight
+        if precision == "bf16":
+            left, right = (a.astype(NUMPY["bf16"]).astype(np.float32) for a in (left, right))
+        (found,) = program([x, weight])
+        np.testing.assert_allclose(found, np.maximum(left @ right, 0), rtol=1e-5, atol=1e-5)
+    if precision == "f32":
+        names = [f[2] for f in program.facts if f[0] == "task"]
+        assert not any("copy" in name for name in names)

@@ -304,11 +304,14 @@ class KernelBuilder(Evaluator):
         assert left is not None
         k, n = op.operands[0].dims[-1], op.result.dims[-1]
         gemm = self._argument(("gemm", op), Argument("gemm", op=op), "i64")
+        # Of one row the step to the next says nothing.
+        step = k if left.dims[0].is_one else left.strides[0]
         item = self.b.index(ITEM_BYTES[op.operands[0].dtype])
-        offset = self.b.int_op("imul", self.b.int_op("imul", start, self.size(k)), item)
+        first = self.b.int_op("imul", start, self.size(step))
+        offset = self.b.int_op("imul", self.b.int_op("iadd", first, self.size(left.offset)), item)
         a = self.b.pure("ptradd", [self.buffer(left.base), offset], LoopType("ptr"))
         cut = columns or (self.b.index(0), self.size(n))
-        self.b.effect("gemm_packed", [gemm, rows, *cut, a, self.size(k), c, self.size(n)])
+        self.b.effect("gemm_packed", [gemm, rows, *cut, a, self.size(step), c, self.size(n)])
 
     def _flat(self, begin: Value, end: Value) -> None:
         item = self.b.index(self._flat_item())

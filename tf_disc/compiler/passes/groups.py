@@ -27,6 +27,7 @@ from tf_disc.compiler.passes.views import (
     INDEX_MAPS,
     ROW,
     collapsed,
+    has_dense_rows,
     in_order,
     padded_axes,
     splits,
@@ -437,7 +438,7 @@ def _reads_in_order(reader: Op, value: Value, group: Group) -> bool:
 
 
 def is_weight_product(op: Op, weights: set[Value]) -> bool:
-    """True for a 2-D product by a weight whose left side is a dense matrix with known K and N."""
+    """True for a 2-D product by a weight of known K and N whose left side has dense rows."""
     if (
         op.name != "matmul"
         or len(op.result.dims) != 2
@@ -451,7 +452,8 @@ def is_weight_product(op: Op, weights: set[Value]) -> bool:
     if "packed" not in op.attrs and op.operands[0].dtype != "f32":
         return False
     left = strided_view(op.operands[0])
-    return left is not None and left.contiguous and all(d.value for d in op.operands[1].dims)
+    dense = left is not None and has_dense_rows(left)
+    return dense and all(d.value for d in op.operands[1].dims)
 
 
 def form_groups(graph: Graph, attention: bool = True) -> tuple[list[Group], set[Op]]:

@@ -13,7 +13,7 @@ from tf_disc.compiler.ir.graph import Graph, Op, Value
 from tf_disc.compiler.ir.types import TensorType
 from tf_disc.compiler.passes.eliminate import eliminate_dead
 from tf_disc.compiler.passes.materialize import storage_of
-from tf_disc.compiler.passes.views import strided_view
+from tf_disc.compiler.passes.views import has_dense_rows, strided_view
 
 #: Index maps of one operand, whose elements come out unchanged.
 _MOVED = ("reshape", "transpose", "broadcast", "slice")
@@ -46,8 +46,8 @@ class _Rewriter:
         left = self.narrow(a)
         if packed is not None:
             view = strided_view(left)
-            if view is None or not view.contiguous:
-                # Packed products read whole rows: the operand is written in their order.
+            if view is None or not has_dense_rows(view):
+                # Packed products read rows: the operand is written in their order.
                 left = self.emit("copy", left, left.tensor, op.source)
             weight = packed if packed.dims == b.dims else self.reshaped(packed, b, op.source)
             op.operands = [left, weight]

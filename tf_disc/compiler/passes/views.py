@@ -33,6 +33,13 @@ class View:
         return self.offset == 0 and self.strides == row_major(self.dims)
 
 
+def has_dense_rows(view: View) -> bool:
+    """True for a matrix whose rows are runs of memory, each a fixed step after the one before."""
+    (rows, columns), (m, n) = view.strides[-2:], view.dims[-2:]
+    forward = m.is_one or (rows != 0 and rows.lower_bound >= 0)
+    return len(view.dims) == 2 and (columns == 1 or n.is_one) and forward
+
+
 def row_major(dims: Sequence[Dim]) -> tuple[Dim, ...]:
     """Strides of a dense array; those of axes of size 1 as if they were larger."""
     strides: list[Dim] = []
