@@ -101,6 +101,14 @@ def _causal_returned(w: _Writer) -> list[str]:
     return [w.merged(p), p]
 
 
+def _causal_logits(w: _Writer) -> list[str]:
+    """All scores are asked for."""
+    scores = w.scores()
+    rows, columns = _ranges(w, scores)
+    x = w.node("SelectV2", w.node("Greater", rows, columns), scores, w.constant(-1e9, "f32"))
+    return [w.merged(w.node("Softmax", x)), scores]
+
+
 def _band(w: _Writer) -> list[str]:
     """A band of ones, and what Keras' dot_product_attention puts round it."""
     scores = w.scores()
@@ -271,6 +279,7 @@ FORMS: dict[str, Callable[[_Writer], list[str]]] = {
     "by hand": _by_hand,
     "causal": _causal,
     "causal returned": _causal_returned,
+    "causal logits": _causal_logits,
     "band": _band,
     "counted": _counted,
     "causal after a mask": _causal_after_mask,

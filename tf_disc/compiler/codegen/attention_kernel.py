@@ -89,7 +89,8 @@ def attention_kernel(k: KernelBuilder) -> Kernel:
             scratch[free[0]] if free else k.task_buffer(rows * k.columns * ITEM_BYTES[value.dtype])
         )
 
-    masked = MaskedColumns.find(k, given, height)
+    # Scores that others read are needed whole.
+    masked = MaskedColumns.find(k, given, height) if len(scratch) == len(group.tiles) else None
     if masked is not None:
         # What each row has beyond the mask, and the sum of the values there.
         numbers = {v: k.task_buffer(rows * ITEM_BYTES[v.dtype]) for v in dict.fromkeys(given)}
