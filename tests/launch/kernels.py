@@ -9,11 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tf_disc.compiler.codegen.abi import ABI_VERSION
+
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = Path(__file__).parent / "affine_kernel.c"
 
-MANIFEST = """tf_disc manifest 1
-abi 2
+MANIFEST = f"""tf_disc manifest 1
+abi {ABI_VERSION}
 compiler by-hand
 llvm none
 target x86-64-v3
