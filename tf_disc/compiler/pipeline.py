@@ -14,7 +14,7 @@ from llvmlite import ir
 from tf_disc.compiler import __version__
 from tf_disc.compiler.codegen.abi import ABI_VERSION
 from tf_disc.compiler.codegen.emit_llvm import TaskEmitter, memory_bits, memory_type
-from tf_disc.compiler.codegen.host_program import HostProgram, Launch
+from tf_disc.compiler.codegen.host_program import HostProgram, Launch, is_tiny
 from tf_disc.compiler.codegen.kernel import Kernel
 from tf_disc.compiler.codegen.machine import Machine, MachineModule, machine_for
 from tf_disc.compiler.codegen.memory import Memory, plan_memory
@@ -117,14 +117,16 @@ def compile_cluster(
     stages.done("groups", lambda: describe_groups(graph, groups, memory))
     weights = {i.value for i in graph.inputs if i.kind == "weight"}
     kernels: list[Kernel] = []
+    inline: list[bool] = []  # by kernel
     for i, group in enumerate(groups):
         kernel = build_kernel(group, inlined, memory.stores[i], weights)
         if group.kind == "loop" and group.tiles:
             kernels += split_kernels(kernel, group, inlined, memory.stores[i], weights)
         else:
             kernels.append(kernel)
+        inline += [is_tiny(group, inlined)] * (len(kernels) - len(inline))
     stages.done("loops", lambda: "\n".join(kernel_text(k) for k in kernels))
-    program, tasks, gemms = _emit_module(graph, memory, kernels, machine)
+    program, tasks, gemms = _emit_module(graph, memory, kernels, inline, machine)
     text = str(program.module)
     stages.done("llvm", lambda: text, "ll")
     compiled = compile_object(text, target, features, texts=bool(dump))
@@ -168,7 +170,7 @@ def describe_groups(graph: Graph, groups: list[Group], memory: Memory) -> str:
 
 
 def _emit_module(
-    graph: Graph, memory: Memory, kernels: list[Kernel], machine: Machine
+    graph: Graph, memory: Memory, kernels: list[Kernel], inline: list[bool], machine: Machine
 ) -> tuple[HostProgram, list[str], dict[Op, int]]:
     module = MachineModule(graph.name, machine)
     constants = _constants(module, graph, kernels)
@@ -176,7 +178,7 @@ def _emit_module(
     functions: dict[str, ir.Function] = {}
     launches: list[Launch] = []
     tasks: list[str] = []
-    for kernel in kernels:
+    for kernel, is_inline in zip(kernels, inline, strict=True):
         for argument in kernel.arguments:
             if argument.kind == "gemm" and argument.op is not None and argument.op not in gemms:
                 gemms[argument.op] = len(gemms)
@@ -186,7 +188,7 @@ def _emit_module(
             functions[code] = TaskEmitter(module, f"task_{len(functions)}", machine.lanes).emit(
                 kernel.body
             )
-        launches.append(Launch(kernel, functions[code], len(tasks)))
+        launches.append(Launch(kernel, functions[code], len(tasks), is_inline))
         tasks.append(kernel.name)
     program = HostProgram(module, graph, memory, launches, gemms, constants)
     program.emit()

@@ -12,6 +12,7 @@ from tf_disc.compiler.codegen.emit_llvm import (
     I32,
     I64,
     PTR,
+    TASK_TYPE,
     Opaque,
     call_pointer,
     field,
@@ -20,22 +21,61 @@ from tf_disc.compiler.codegen.emit_llvm import (
 from tf_disc.compiler.codegen.kernel import SLOTS, TILE_ROWS, Kernel, few_rows
 from tf_disc.compiler.codegen.memory import Memory, Place
 from tf_disc.compiler.errors import InternalError
-from tf_disc.compiler.ir.dims import Call, Dim, Symbol
+from tf_disc.compiler.ir.dims import Call, Dim, Symbol, product
 from tf_disc.compiler.ir.graph import Graph, Op, Value
+from tf_disc.compiler.passes.groups import Group
+from tf_disc.compiler.passes.views import INDEX_MAPS
 
 ENTRY_TYPE = ir.FunctionType(I32, [PTR])
 #: Rows of a product's tile: few enough for L2, enough to be near the library's best rate.
 MAX_TILE_ROWS = 64
 MIN_TILE_ROWS = 8
+#: Elements that are less work than the call of a loop, which takes some 30 ns.
+TINY = 16
+#: Ops of such a group: larger ones are not copied into the host program.
+TINY_OPS = 32
 
 
 @dataclass
 class Launch:
-    """One step of `disc_run`: a kernel as a parallel loop. `task` is its number in the manifest."""
+    """One step of `disc_run`: a kernel as a parallel loop. `task` is its number in the manifest.
+
+    `inline`: all of it is a part of `disc_run` itself, on the calling thread.
+    """
 
     kernel: Kernel
     function: ir.Function
     task: int
+    inline: bool = False
+
+
+def is_tiny(group: Group, inlined: set[Op]) -> bool:
+    """True where a group computes at most TINY elements at every call: shapes, indices, scalars."""
+    if group.kind not in ("loop", "concat") or group.tiles:
+        return False
+    total = 0
+    for op in [*group.all_ops, *_inlined_into(group, inlined)]:
+        elements = [product(op.result.dims)]
+        if op.name.startswith("reduce_"):
+            elements += [product(v.dims) for v in op.operands]
+        for count in elements:
+            if count.value is None or count.value > TINY:
+                return False
+        total += 1
+    return total <= TINY_OPS
+
+
+def _inlined_into(group: Group, inlined: set[Op]) -> set[Op]:
+    """The ops that the group computes where it reads their results, through index maps."""
+    seen: set[Op] = set()
+    stack = [operand for op in group.all_ops for operand in op.operands]
+    while stack:
+        op = stack.pop().op
+        if op is None or op in seen or (op not in inlined and op.name not in INDEX_MAPS):
+            continue
+        seen.add(op)
+        stack += op.operands
+    return seen & inlined
 
 
 class HostProgram:
@@ -173,13 +213,20 @@ class HostProgram:
         return b.select(b.icmp_signed("<", share, step), step, share)
 
     # -- run ----------------------------------------------------------------------------
+    @staticmethod
+    def _argument_block(b: ir.IRBuilder, launches: list[Launch]) -> ir.Value:
+        most = max((len(item.kernel.arguments) for item in launches), default=0)
+        block = b.alloca(ir.ArrayType(I64, max(most, 1)))
+        block.type = PTR  # opaque, as all pointers of LLVM are now
+        return block
+
     def _emit_run(self) -> None:
         function = ir.Function(self.module, ENTRY_TYPE, "disc_run")
         frame = function.args[0]
         b = ir.IRBuilder(function.append_basic_block("entry"))
-        most = max((len(item.kernel.arguments) for item in self.launches), default=0)
-        block = b.alloca(ir.ArrayType(I64, max(most, 1)))
-        block.type = PTR  # opaque, as all pointers of LLVM are now
+        shared = self._argument_block(b, [i for i in self.launches if not i.inline])
+        # One each: LLVM makes registers of what no function outside gets to see.
+        own = {i.task: self._argument_block(b, [i]) for i in self.launches if i.inline}
         imports = field(b, frame, abi.FRAME["imports"], PTR)
         parallel_for = field(b, imports, abi.IMPORTS["parallel_for"], PTR)
         sizes = field(b, frame, abi.FRAME["sizes"], PTR)
@@ -188,6 +235,9 @@ class HostProgram:
         arena = field(b, frame, abi.FRAME["arena"], PTR)
         for i, launch in enumerate(self.launches):
             kernel = launch.kernel
+            arguments = own.get(launch.task, shared)
+            if launch.inline and kernel.count.value == 0:
+                continue
 
             def number(dim: Dim, i: int = i) -> ir.Value:
                 if dim.value is not None:
@@ -224,17 +274,23 @@ class HostProgram:
                     entry = ir.Constant(I64, self.gemms[argument.op])
                 else:
                     raise InternalError(f"argument {k} of {kernel.name} says nothing")
-                at = b.gep(block, [ir.Constant(I64, k)], source_etype=I64)
+                at = b.gep(arguments, [ir.Constant(I64, k)], source_etype=I64)
                 b.store(entry, at)
-            status = call_pointer(
-                b,
-                ir.FunctionType(I32, [PTR, I32, PTR, PTR, I64, I64, I64]),
-                parallel_for,
-                [
-                    frame, ir.Constant(I32, launch.task), Opaque(launch.function), block, number(kernel.count),
-                    number(kernel.grain), number(kernel.item_cost),
-                ],
-            )  # fmt: skip
+            if launch.inline:
+                # Never a loop: no other thread can be of use, and nothing is worth a trace of its own.
+                begin, end, slot = ir.Constant(I64, 0), number(kernel.count), ir.Constant(I32, 0)
+                task = Opaque(launch.function)
+                status = call_pointer(b, TASK_TYPE, task, [frame, arguments, begin, end, slot])
+            else:
+                status = call_pointer(
+                    b,
+                    ir.FunctionType(I32, [PTR, I32, PTR, PTR, I64, I64, I64]),
+                    parallel_for,
+                    [
+                        frame, ir.Constant(I32, launch.task), Opaque(launch.function), arguments,
+                        number(kernel.count), number(kernel.grain), number(kernel.item_cost),
+                    ],
+                )  # fmt: skip
             failed = function.append_basic_block("failed")
             on = function.append_basic_block("next")
             b.cbranch(b.icmp_signed("!=", status, ir.Constant(I32, 0)), failed, on)

@@ -314,6 +314,12 @@ class KernelBuilder(Evaluator):
         self.b.effect("gemm_packed", [gemm, rows, *cut, a, self.size(step), c, self.size(n)])
 
     def _flat(self, begin: Value, end: Value) -> None:
+        if self.columns.value == 1:
+            # Scalars: a vector under a mask would divide in sixteen lanes to get one quotient.
+            self.row = self.column = Coordinate(self.b.index(0))
+            for value in self.stores:
+                self.store(value)
+            return
         item = self.b.index(self._flat_item())
         low = self.b.int_op("imul", begin, item)
         high = self.b.pure(
