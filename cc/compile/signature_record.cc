@@ -19,9 +19,8 @@ const char* CompileStateName(CompileState state) {
 }
 
 void SignatureRecord::ResetCounts() const {
-  for (auto* count : {&calls, &kernel_runs, &kernel_ns, &guard_failures}) {
-    count->store(0, std::memory_order_relaxed);
-  }
+  counts.Reset();
+  guard_failures.store(0, std::memory_order_relaxed);
 }
 
 SignatureRecord::Status SignatureRecord::status() const {

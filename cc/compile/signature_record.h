@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "cc/base/striped_counts.h"
 #include "cc/compile/speed_trial.h"
 #include "cc/runtime/executable.h"
 
@@ -52,9 +53,7 @@ class SignatureRecord {
   }
 
   // What reports show. Counts are relaxed: they order nothing.
-  mutable std::atomic<int64_t> calls{0};
-  mutable std::atomic<int64_t> kernel_runs{0};
-  mutable std::atomic<int64_t> kernel_ns{0};
+  mutable LaunchCounts counts;
   mutable std::atomic<int64_t> guard_failures{0};
   void ResetCounts() const;
 

@@ -122,9 +122,9 @@ void WriteRecord(const SignatureRecord& record, JsonWriter* json) {
   json->Key("variants").Value(status.num_variants);
   json->Key("compile_ms").Value(Milliseconds(status.worker_us));
   json->Key("load_ms").Value(Milliseconds(status.load_us));
-  json->Key("calls").Value(record.calls.load());
-  json->Key("kernel_runs").Value(record.kernel_runs.load());
-  json->Key("kernel_ms").Value(Milliseconds(record.kernel_ns.load()) / 1e3);
+  json->Key("calls").Value(record.counts.calls());
+  json->Key("kernel_runs").Value(record.counts.kernel_runs());
+  json->Key("kernel_ms").Value(Milliseconds(record.counts.kernel_ns()) / 1e3);
   json->Key("guard_failures").Value(record.guard_failures.load());
   WriteTrials(record, json);
   json->EndObject();
@@ -135,9 +135,9 @@ void WriteCluster(const ClusterStatistics& cluster,
                   JsonWriter* json) {
   json->BeginObject();
   json->Key("id").Value(cluster.id);
-  json->Key("calls").Value(cluster.calls.load());
-  json->Key("kernel_runs").Value(cluster.kernel_runs.load());
-  json->Key("kernel_ms").Value(Milliseconds(cluster.kernel_ns.load()) / 1e3);
+  json->Key("calls").Value(cluster.counts.calls());
+  json->Key("kernel_runs").Value(cluster.counts.kernel_runs());
+  json->Key("kernel_ms").Value(Milliseconds(cluster.counts.kernel_ns()) / 1e3);
   int64_t total = 0;
   json->Key("fallbacks").BeginObject();
   for (const auto& [reason, count] : cluster.fallbacks()) {

@@ -109,7 +109,7 @@ class DiscLaunchKernel : public AsyncOpKernel {
   }
 
   void ComputeAsync(OpKernelContext* context, DoneCallback done) override {
-    statistics_->calls.fetch_add(1, std::memory_order_relaxed);
+    statistics_->counts.AddCall();
     if (!unusable_.empty()) {
       FallBack(context, std::move(done), unusable_);
       return;
@@ -227,7 +227,7 @@ class DiscLaunchKernel : public AsyncOpKernel {
       return attempt;
     }
     SignatureRecord* record = signature->record;
-    if (is_first) record->calls.fetch_add(1, std::memory_order_relaxed);
+    if (is_first) record->counts.AddCall();
     const int size_class =
         never_slower_
             ? SpeedTrials::SizeClass(rules_->VariableElements(inputs.tensors()))
@@ -283,19 +283,20 @@ class DiscLaunchKernel : public AsyncOpKernel {
       return {LaunchOutcome::kFailed, -1, variant.mismatch};
     }
     absl::InlinedVector<LaunchInput, 16> inputs(tensors.size());
-    absl::InlinedVector<absl::InlinedVector<int64_t, 4>, 16> dims(
-        tensors.size());
+    size_t num_dims = 0;
+    for (const Tensor* tensor : tensors) num_dims += tensor->dims();
+    // Of all inputs, one after the other.
+    absl::InlinedVector<int64_t, 64> dims(num_dims);
+    int64_t* next = dims.data();
     for (size_t k = 0; k < tensors.size(); ++k) {
       const Tensor& tensor = *tensors[k];
       if (!IsAligned(tensor)) {
         return {LaunchOutcome::kFailed, -1,
                 absl::StrCat("input ", k, " is not aligned to its elements")};
       }
-      for (int d = 0; d < tensor.dims(); ++d) {
-        dims[k].push_back(tensor.dim_size(d));
-      }
+      inputs[k].dims = absl::MakeConstSpan(next, tensor.dims());
+      for (int d = 0; d < tensor.dims(); ++d) *next++ = tensor.dim_size(d);
       inputs[k].data = tensor.data();
-      inputs[k].dims = dims[k];
       inputs[k].dtype = static_cast<disc_dtype>(DiscDtype(tensor.dtype()));
       inputs[k].is_cacheable_weight =
           rules_->kind(static_cast<int>(k)) == InputKind::kWeight &&
@@ -308,7 +309,7 @@ class DiscLaunchKernel : public AsyncOpKernel {
         [&] { return absl::StrCat("tf_disc:", cluster_id_); });
     TensorFlowHost host(context, tensors);
     std::optional<RunningLaunch> running;
-    if (never_slower_) running.emplace();
+    if (never_slower_) running.emplace(timing->is_timed());
     const auto begin = std::chrono::steady_clock::now();
     LaunchResult result =
         RunExecutable(executable, inputs, variant.slots.get(), &host);
@@ -322,11 +323,8 @@ class DiscLaunchKernel : public AsyncOpKernel {
       const bool is_alone = running->End();
       timing->Finish(ns, is_alone && CompileService::Global().is_idle());
     }
-    SignatureRecord* record = signature->record;
-    record->kernel_runs.fetch_add(1, std::memory_order_relaxed);
-    record->kernel_ns.fetch_add(ns, std::memory_order_relaxed);
-    statistics_->kernel_runs.fetch_add(1, std::memory_order_relaxed);
-    statistics_->kernel_ns.fetch_add(ns, std::memory_order_relaxed);
+    signature->record->counts.AddKernelRun(ns);
+    statistics_->counts.AddKernelRun(ns);
     return result;
   }
 
@@ -475,7 +473,7 @@ class DiscLaunchKernel : public AsyncOpKernel {
       statistics_->AddFallback(reason);
     } else {
       // Constant folding tries the node; it gets an error and leaves it alone.
-      statistics_->calls.fetch_sub(1, std::memory_order_relaxed);
+      statistics_->counts.RemoveCall();
     }
     if (!never_slower_) {
       function_->Run(context, std::move(done));
@@ -484,7 +482,7 @@ class DiscLaunchKernel : public AsyncOpKernel {
     struct TimedRun {
       TrialCall timing;
       DoneCallback done;
-      RunningLaunch running;
+      RunningLaunch running{/*asks=*/true};
       std::chrono::steady_clock::time_point begin;
     };
     auto run = std::make_shared<TimedRun>();

@@ -54,9 +54,7 @@ std::map<std::string, int64_t> ClusterStatistics::fallbacks() const {
 }
 
 void ClusterStatistics::Reset() {
-  calls.store(0, std::memory_order_relaxed);
-  kernel_runs.store(0, std::memory_order_relaxed);
-  kernel_ns.store(0, std::memory_order_relaxed);
+  counts.Reset();
   std::lock_guard<std::mutex> lock(mutex_);
   fallbacks_.clear();
 }

@@ -2,7 +2,6 @@
 #ifndef TF_DISC_CC_OPS_LAUNCH_STATISTICS_H_
 #define TF_DISC_CC_OPS_LAUNCH_STATISTICS_H_
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "cc/base/striped_counts.h"
 
 namespace tf_disc {
 
@@ -28,9 +28,7 @@ class ClusterStatistics {
   ClusterStatistics& operator=(const ClusterStatistics&) = delete;
 
   const std::string id;
-  std::atomic<int64_t> calls{0};
-  std::atomic<int64_t> kernel_runs{0};
-  std::atomic<int64_t> kernel_ns{0};
+  LaunchCounts counts;
 
   // Counts a run of the outlined function. Beyond a number of different reasons
   // all others count as one.

@@ -59,16 +59,27 @@ const NodeSignature::Variant& NodeSignature::variant(
 }
 
 NodeSignature* NodeSignatureTable::Find(absl::string_view key) const {
+  const Entry* const latest = latest_.load(std::memory_order_acquire);
+  if (latest != nullptr && latest->key == key) return latest->signature.get();
   std::shared_lock<std::shared_mutex> lock(mutex_);
   const auto found = entries_.find(key);
-  return found == entries_.end() ? nullptr : found->second.get();
+  if (found == entries_.end()) return nullptr;
+  latest_.store(found->second.get(), std::memory_order_release);
+  return found->second->signature.get();
 }
 
 NodeSignature* NodeSignatureTable::Add(
     absl::string_view key, std::unique_ptr<NodeSignature> signature) {
   std::lock_guard<std::shared_mutex> lock(mutex_);
-  return entries_.try_emplace(std::string(key), std::move(signature))
-      .first->second.get();
+  const auto found = entries_.find(key);
+  if (found != entries_.end()) return found->second->signature.get();
+  auto entry = std::make_unique<Entry>();
+  entry->key = std::string(key);
+  entry->signature = std::move(signature);
+  // The key's text lives in the entry, which never moves.
+  const absl::string_view text = entry->key;
+  return entries_.emplace(text, std::move(entry))
+      .first->second->signature.get();
 }
 
 size_t NodeSignatureTable::size() const {

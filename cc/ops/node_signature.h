@@ -4,6 +4,7 @@
 #define TF_DISC_CC_OPS_NODE_SIGNATURE_H_
 
 #include <array>
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <shared_mutex>
@@ -56,8 +57,17 @@ class NodeSignatureTable {
   size_t size() const;
 
  private:
+  struct Entry {
+    std::string key;
+    std::unique_ptr<NodeSignature> signature;
+  };
+
+  // What Find gave last: most launches have the signature of the launch before,
+  // and neither hash it nor take a lock that others take.
+  mutable std::atomic<const Entry*> latest_{nullptr};
   mutable std::shared_mutex mutex_;
-  absl::flat_hash_map<std::string, std::unique_ptr<NodeSignature>> entries_;
+  // By Entry::key. Nothing is ever removed.
+  absl::flat_hash_map<absl::string_view, std::unique_ptr<Entry>> entries_;
 };
 
 }  // namespace tf_disc

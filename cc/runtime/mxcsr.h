@@ -11,8 +11,14 @@ namespace tf_disc {
 // traps (DESIGN 7). A caller may be a thread that TensorFlow did not set up.
 class ScopedKernelMxcsr {
  public:
-  ScopedKernelMxcsr() : old_(_mm_getcsr()) { _mm_setcsr(kKernelMode); }
-  ~ScopedKernelMxcsr() { _mm_setcsr(old_); }
+  // TensorFlow's threads are in this mode but for the flags of what happened,
+  // and writing the register stalls: it is written where it differs.
+  ScopedKernelMxcsr() : old_(_mm_getcsr()) {
+    if (!IsKernelMode()) _mm_setcsr(kKernelMode);
+  }
+  ~ScopedKernelMxcsr() {
+    if (!IsKernelMode()) _mm_setcsr(old_);
+  }
   ScopedKernelMxcsr(const ScopedKernelMxcsr&) = delete;
   ScopedKernelMxcsr& operator=(const ScopedKernelMxcsr&) = delete;
 
@@ -21,6 +27,10 @@ class ScopedKernelMxcsr {
                             kAllMasked = 0x1f80;
   static constexpr unsigned kKernelMode =
       kFlushToZero | kDenormalsAreZero | kAllMasked;
+  static constexpr unsigned kHappened = 0x3f;
+
+  bool IsKernelMode() const { return (old_ & ~kHappened) == kKernelMode; }
+
   const unsigned old_;
 };
 

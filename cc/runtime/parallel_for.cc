@@ -245,14 +245,14 @@ LoopPlan PlanLoop(int64_t count, int64_t grain, int64_t item_cost_ns,
   const double per_range = awake ? kNsPerAwakeRange : kNsPerRange;
   LoopPlan plan;
   plan.range_items = count;
-  const int64_t step = std::max<int64_t>(grain, 1);
   const double item_ns =
       static_cast<double>(std::max<int64_t>(item_cost_ns, 1));
   const double total_ns = item_ns * static_cast<double>(count);
+  // Before anything is divided: most loops of a small call end here.
+  if (max_participants <= 1 || total_ns < inline_below) return plan;
+  const int64_t step = std::max<int64_t>(grain, 1);
   const int64_t steps = CeilDiv(count, step);
-  if (max_participants <= 1 || steps <= 1 || total_ns < inline_below) {
-    return plan;
-  }
+  if (steps <= 1) return plan;
   const double by_cost = total_ns / per_participant;
   int64_t participants = max_participants;
   if (by_cost < static_cast<double>(participants)) {

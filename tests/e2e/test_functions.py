@@ -86,6 +86,30 @@ class FunctionTest(tf.test.TestCase):
                 self.assertAllClose(fn(tf.constant(x)), expected, rtol=1e-4, atol=1e-5)
         self.assertGreater(counts["kernel_runs"], 0)
 
+    def test_the_same_variable_or_another(self):
+        """A launch's variables change from call to call: which of its inputs are one, and their order in memory."""
+        handle = tf.TensorSpec([], tf.resource)
+
+        @tf.function(input_signature=[handle, handle, handle, tf.TensorSpec([None], tf.int32)])
+        def fn(a, b, c, ids):
+            rows = [
+                tf.raw_ops.ResourceGather(resource=h, indices=ids, dtype=tf.float32)
+                for h in (a, b, c)
+            ]
+            return tf.tanh(rows[0]) * 4.0 + tf.tanh(rows[1]) * 2.0 + tf.tanh(rows[2])
+
+        variables = [tf.Variable(normal(9, 5)) for _ in range(3)]
+        ids = tf.constant([3, 0, 8])
+        values = [np.tanh(v.numpy()[ids.numpy()]) for v in variables]
+        orders = np.random.default_rng(5).integers(0, 3, (60, 3))
+        with counted() as counts:
+            for i, j, k in orders.tolist():
+                found = fn(variables[i].handle, variables[j].handle, variables[k].handle, ids)
+                self.assertAllClose(
+                    found, 4 * values[i] + 2 * values[j] + values[k], rtol=1e-5, atol=1e-5
+                )
+        self.assertEqual(counts["kernel_runs"], len(orders))
+
     def test_every_size_one_compile(self):
         # A factor that no other test has: equal clusters share a kernel.
         signature = [tf.TensorSpec([None, None], tf.float32)]

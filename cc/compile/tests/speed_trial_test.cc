@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <functional>
+#include <memory>
 #include <random>
 #include <thread>
 #include <vector>
 
+#include "cc/base/striped_counts.h"
 #include "cc/ops/running_launches.h"
 #include "cc/testing/check.h"
 
@@ -301,7 +303,7 @@ TEST(ManyThreads) {
       for (int i = 0; i < 30000; ++i) {
         SpeedTrial& trial = trials.Of(i % 3);
         if (i < 10) trial.BeginWithoutKernel().Finish(100 * kUs, false);
-        RunningLaunch running;
+        RunningLaunch running(/*asks=*/true);
         TrialCall call = trial.Begin();
         if (i % 1000 == 0) trial.snapshot();
         if (!call.is_timed() || (i + t) % 50 == 0) continue;
@@ -318,19 +320,62 @@ TEST(ManyThreads) {
 }
 
 TEST(LaunchesSeeEachOther) {
-  RunningLaunch alone;
+  RunningLaunch alone(/*asks=*/true);
   EXPECT(alone.End());
-  RunningLaunch outer;
+  RunningLaunch outer(/*asks=*/true);
   {
-    RunningLaunch inner;
+    RunningLaunch inner(/*asks=*/true);
     EXPECT(!inner.End());
   }
   EXPECT(!outer.End());
   {
-    RunningLaunch unended;
+    RunningLaunch unended(/*asks=*/false);
   }
-  RunningLaunch after;
+  RunningLaunch after(/*asks=*/true);
   EXPECT(after.End());
+}
+
+// Threads have states of their own; each sees the others' all the same.
+TEST(LaunchesOfOtherThreadsAreSeen) {
+  const auto elsewhere = [](const std::function<void()>& run) {
+    std::thread(run).join();
+  };
+  for (int i = 0; i < 2 * kStripes; ++i) {
+    RunningLaunch outer(/*asks=*/true);
+    elsewhere([] { RunningLaunch short_one(/*asks=*/false); });
+    EXPECT(!outer.End());
+    auto earlier = std::make_unique<RunningLaunch>(/*asks=*/false);
+    elsewhere([&] {
+      RunningLaunch inner(/*asks=*/true);
+      // Ends on another thread than it began on.
+      earlier.reset();
+      EXPECT(!inner.End());
+    });
+    elsewhere([] {
+      RunningLaunch alone(/*asks=*/true);
+      EXPECT(alone.End());
+    });
+  }
+}
+
+TEST(CountsOfAllThreadsAreSummed) {
+  LaunchCounts counts;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 3 * kStripes; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 1000; ++i) {
+        counts.AddCall();
+        counts.AddKernelRun(5);
+      }
+      counts.RemoveCall();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(counts.calls(), 3 * kStripes * 999);
+  EXPECT_EQ(counts.kernel_runs(), 3 * kStripes * 1000);
+  EXPECT_EQ(counts.kernel_ns(), 3 * kStripes * 5000);
+  counts.Reset();
+  EXPECT_EQ(counts.calls() + counts.kernel_runs() + counts.kernel_ns(), 0);
 }
 
 }  // namespace
