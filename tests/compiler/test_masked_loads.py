@@ -86,3 +86,17 @@ def test_pad_of_a_view_steps_over_what_the_view_leaves_out(target: str) -> None:
         compile_cluster(w.cluster(w.node("Pad", part, w.constant(pairs))), target=target)
     )
     np.testing.assert_array_equal(program([x])[0], np.pad(x[:, :, :2], pairs))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_pad_of_nothing_repeated_divides_by_no_size(target: str) -> None:
+    """Rows come from the pad alone, and a position among none of the operand's would be divided by their number."""
+    w = ClusterWriter()
+    x = w.tensor("x", np.ones((2, 3), np.float32))
+    repeated = w.node("Tile", x, w.constant([3, 1]))
+    cluster = w.cluster(w.node("Pad", repeated, w.constant([[2, 0], [0, 3]])))
+    program = Program(compile_cluster(cluster, target=target))
+    for rows, columns in ((2, 3), (0, 3), (2, 0), (0, 0)):
+        given = np.arange(rows * columns, dtype=np.float32).reshape(rows, columns)
+        wanted = np.pad(np.tile(given, (3, 1)), [(2, 0), (0, 3)])
+        np.testing.assert_array_equal(program([given])[0], wanted)

@@ -38,6 +38,8 @@ class CoordinateMath:
 
     def __init__(self, builder: LoopBuilder) -> None:
         self.b = builder
+        #: Whether code may run where an operand has no elements, as behind a pad: a size of 0 divides nothing then.
+        self.may_be_empty = False
 
     def constant(self, value: int) -> Coordinate:
         """The same number in every lane."""
@@ -87,6 +89,8 @@ class CoordinateMath:
     def divide(self, a: Coordinate, by: Value) -> tuple[Coordinate, Coordinate]:
         """Quotient and remainder of a coordinate >= 0."""
         operand = self._operand(a)
+        if self.may_be_empty and self.b.known(by) is None:
+            by = self.b.pure("max", [by, self.b.index(1)], LoopType("i64"))
         return (
             self.scalar(self.b.int_op("idiv", operand, by)),
             self.scalar(self.b.int_op("imod", operand, by)),

@@ -469,8 +469,9 @@ class Evaluator:
             return read()
         outside = self.where
         self.where = where if outside is None else self._both(outside, where)
+        emptied, self.math.may_be_empty = self.math.may_be_empty, True
         inside = read()
-        self.where = outside
+        self.where, self.math.may_be_empty = outside, emptied
         filled = self.evaluate(op.operands[1], ())
         lanes = any(self.b.is_lanes(v) for v in (where, inside, filled))
         return self.b.pure("select", [where, inside, filled], LoopType(op.result.dtype, lanes))
