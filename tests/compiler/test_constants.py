@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 
 from tests.compiler.clusters import ClusterWriter
+from tests.compiler.execute import NUMPY, TARGETS, Program
 from tf_disc.compiler.importer.cluster_file import import_cluster
 from tf_disc.compiler.op_rules import RULES
+from tf_disc.compiler.pipeline import compile_cluster
 
 I32 = np.int32
 
@@ -117,3 +119,19 @@ def test_small_integers_wrap_around() -> None:
     small = w.node("Cast", w.node("Shape", x), DstT="i8")
     graph = import_cluster(w.cluster(w.node("Cast", small, DstT="i32")))
     assert [op.name for op in graph.block.ops][-1] == "cast"
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("to", ["i32", "i64", "i8"])
+def test_an_infinity_that_the_compiler_knows_becomes_the_lowest_number(
+    target: str, to: str
+) -> None:
+    """The largest of no numbers, cast: LLVM folds it, and promises nothing of numbers out of range."""
+    x = np.zeros((3, 0), np.float32)
+    w = ClusterWriter("nothing")
+    largest = w.node("Max", w.tensor("x", x, known=[None, 0]), w.constant([1]))
+    program = Program(
+        compile_cluster(w.cluster(w.node("Cast", largest, SrcT="f32", DstT=to)), target=target)
+    )
+    (found,) = program([x])
+    np.testing.assert_array_equal(found, np.full(3, np.iinfo(NUMPY[to]).min))

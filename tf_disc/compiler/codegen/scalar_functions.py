@@ -157,6 +157,21 @@ _FLOAT: dict[str, Callable[..., ir.Value]] = {
 }
 
 
+def _to_signed(b: ir.IRBuilder, value: ir.Value, to: ir.Type) -> ir.Value:
+    """Towards zero; the lowest number for what is out of range and for NaN, as the CPU's instruction gives it.
+
+    LLVM's own conversion promises nothing there: what it folds becomes any number.
+    """
+    element = to.element if isinstance(to, ir.VectorType) else to
+    assert isinstance(element, ir.IntType)
+    bits = element.width
+    limit = 2.0 ** (bits - 1)
+    above = b.fcmp_ordered(">=", value, constant(value.type, -limit))
+    within = b.and_(above, b.fcmp_ordered("<", value, constant(value.type, limit)))
+    inside = b.select(within, value, constant(value.type, 0.0))
+    return b.select(within, b.fptosi(inside, to), constant(to, -(2 ** (bits - 1))))
+
+
 def emit_cast(b: ir.IRBuilder, value: ir.Value, source: str, target: str, to: ir.Type) -> ir.Value:
     """A conversion between element types. bool is i1 here; to bool is "not zero"."""
     if source == target:
@@ -178,10 +193,10 @@ def emit_cast(b: ir.IRBuilder, value: ir.Value, source: str, target: str, to: ir
             return value
         return b.fpext(value, to) if target == "f64" else b.fptrunc(value, to)
     if source in FLOATS:
-        if target in ("f32", "i32", "i64"):
-            return b.fptosi(value, to)
+        if target in ("i32", "i64"):
+            return _to_signed(b, value, to)
         # The CPU converts to 32 bits (the lowest number when out of range) and narrows with saturation.
-        whole = b.fptosi(value, with_element(to, ir.IntType(32)))
+        whole = _to_signed(b, value, with_element(to, ir.IntType(32)))
         low, high = (constant(whole.type, limit) for limit in limits(target))
         whole = b.select(b.icmp_signed("<", whole, low), low, whole)
         whole = b.select(b.icmp_signed(">", whole, high), high, whole)
