@@ -416,14 +416,16 @@ class PanelPackedGemm : public PackedGemm {
 
   absl::Status Pack(const void* weight, disc_dtype stored, bool transpose,
                     void* packed) const override {
+    const PanelKernels<T>* const kernels = HostPanelKernels<T>();
+    if (kernels == nullptr) return NoKernels();
     if (stored == DISC_F32) {
-      PackPanels(View<float>(weight, transpose), k_, n_,
+      PackPanels(*kernels, View<float>(weight, transpose), k_, n_,
                  static_cast<T*>(packed));
       return absl::OkStatus();
     }
     if constexpr (sizeof(T) == sizeof(uint16_t)) {
       if (stored == DISC_BF16) {
-        PackPanels(View<uint16_t>(weight, transpose), k_, n_,
+        PackPanels(*kernels, View<uint16_t>(weight, transpose), k_, n_,
                    static_cast<T*>(packed));
         return absl::OkStatus();
       }

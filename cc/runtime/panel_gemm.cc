@@ -64,44 +64,37 @@ void PackPanel(const MatrixView<From>& b, int64_t depth, int64_t columns,
   }
 }
 
-// The same, fast where the type stays and one of b's strides is 1; columns
-// beyond those of b may be left as they are, for kernels do not read them.
+// The same, fast where one of b's strides is 1; columns beyond those of b may
+// be left as they are, for kernels do not read them.
 template <typename T, typename From>
 void PackBlock(const PanelKernels<T>& kernels, const MatrixView<From>& b,
                int64_t depth, int64_t columns, T* to) {
+  const int64_t whole = depth / kPack<T>;
+  auto* const words = reinterpret_cast<uint32_t*>(to);
+  int64_t done = 0;
   if constexpr (sizeof(T) == sizeof(From)) {
-    const int64_t whole = depth / kPack<T>;
     // Words of a row that do not lie at a multiple of the word are read alike.
     if (b.row_stride == 1 && b.column_stride % kPack<T> == 0 && whole > 0) {
       kernels.turn(reinterpret_cast<const uint32_t*>(b.data),
-                   b.column_stride / kPack<T>, columns, whole,
-                   reinterpret_cast<uint32_t*>(to));
-      const int64_t done = whole * kPack<T>;
-      PackPanel<T, From>({b.data + done, 1, b.column_stride}, depth - done,
-                         columns, to + whole * kPanelRow<T>);
-      return;
+                   b.column_stride / kPack<T>, columns, whole, words);
+      done = whole;
     }
   }
-  if constexpr (sizeof(T) == sizeof(From)) {
-    if (b.column_stride == 1) {
-      int64_t row = 0;
-      for (; row + kPack<T> <= depth; row += kPack<T>) {
-        const T* const from = b.data + row * b.row_stride;
-        T* const line = to + row / kPack<T> * kPanelRow<T>;
-        if constexpr (kPack<T> == 1) {
-          std::memcpy(line, from, columns * sizeof(T));
-        } else {
-          kernels.pair(from, from + b.row_stride, columns,
-                       reinterpret_cast<uint32_t*>(line));
-        }
-      }
-      PackPanel<T, From>({b.data + row * b.row_stride, b.row_stride, 1},
-                         depth - row, columns,
-                         to + row / kPack<T> * kPanelRow<T>);
-      return;
+  for (; b.column_stride == 1 && done < whole; ++done) {
+    const From* const from = b.data + done * kPack<T> * b.row_stride;
+    uint32_t* const line = words + done * kPanelColumns;
+    if constexpr (kPack<T> == 1) {
+      std::memcpy(line, from, columns * sizeof(T));
+    } else if constexpr (sizeof(T) == sizeof(From)) {
+      kernels.pair(from, from + b.row_stride, columns, line);
+    } else {
+      kernels.pair_rounded(from, from + b.row_stride, columns, line);
     }
   }
-  PackPanel(b, depth, columns, to);
+  const int64_t row = done * kPack<T>;
+  PackPanel<T, From>(
+      {b.data + row * b.row_stride, b.row_stride, b.column_stride}, depth - row,
+      columns, to + done * kPanelRow<T>);
 }
 
 // c[rows, columns] = a x one panel (or a part of b in place), up to
@@ -149,9 +142,11 @@ int64_t PanelBytes(int64_t k, int64_t n) {
 }
 
 template <typename T, typename From>
-void PackPanels(const MatrixView<From>& b, int64_t k, int64_t n, T* packed) {
+void PackPanels(const PanelKernels<T>& kernels, const MatrixView<From>& b,
+                int64_t k, int64_t n, T* packed) {
   for (int64_t column = 0; column < n; column += kPanelColumns) {
-    PackPanel<T, From>(
+    PackBlock<T, From>(
+        kernels,
         {b.data + column * b.column_stride, b.row_stride, b.column_stride}, k,
         std::min(kPanelColumns, n - column), packed);
     packed += PanelRowsOf<T>(k) * kPanelRow<T>;
@@ -251,9 +246,12 @@ const PanelKernels<uint16_t>* HostPanelKernels() {
 
 template int64_t PanelBytes<float>(int64_t, int64_t);
 template int64_t PanelBytes<uint16_t>(int64_t, int64_t);
-template void PackPanels(const MatrixView<float>&, int64_t, int64_t, float*);
-template void PackPanels(const MatrixView<float>&, int64_t, int64_t, uint16_t*);
-template void PackPanels(const MatrixView<uint16_t>&, int64_t, int64_t,
+template void PackPanels(const PanelKernels<float>&, const MatrixView<float>&,
+                         int64_t, int64_t, float*);
+template void PackPanels(const PanelKernels<uint16_t>&,
+                         const MatrixView<float>&, int64_t, int64_t, uint16_t*);
+template void PackPanels(const PanelKernels<uint16_t>&,
+                         const MatrixView<uint16_t>&, int64_t, int64_t,
                          uint16_t*);
 template void MultiplyPanels(const PanelKernels<float>&, int64_t, int64_t,
                              int64_t, int64_t, const float*, int64_t,

@@ -26,11 +26,12 @@ template <typename T>
 int64_t PanelBytes(int64_t k, int64_t n);
 
 // Packs b [k, n] into PanelBytes<T>(k, n) at the 64-byte aligned `packed`:
-// panel after panel of kPanelColumns columns (those beyond n are zeros), each
-// row-major; of bf16, rows of pairs. Another type than T is rounded to nearest
-// even, NaN stays NaN.
+// panel after panel of kPanelColumns columns (those beyond n are never read),
+// each row-major; of bf16, rows of pairs. Another type than T is rounded to
+// nearest even, NaN stays NaN.
 template <typename T, typename From>
-void PackPanels(const MatrixView<From>& b, int64_t k, int64_t n, T* packed);
+void PackPanels(const PanelKernels<T>& kernels, const MatrixView<From>& b,
+                int64_t k, int64_t n, T* packed);
 
 // c[rows, begin to end) = a[rows, k] x the packed [k, n]; a's rows are dense
 // with `lda` elements between them, c points at column `begin`, a multiple of

@@ -54,9 +54,11 @@ struct PanelKernels {
   // of each with zeros.
   void (*turn)(const uint32_t* from, int64_t stride, int64_t columns,
                int64_t words, uint32_t* to);
-  // bf16 alone: two rows of `columns` become one of pairs.
+  // bf16 alone: two rows of `columns` become one of pairs; f32 are rounded.
   void (*pair)(const uint16_t* first, const uint16_t* second, int64_t columns,
                uint32_t* to);
+  void (*pair_rounded)(const float* first, const float* second, int64_t columns,
+                       uint32_t* to);
 };
 
 const PanelKernels<float>& Avx2PanelKernels();

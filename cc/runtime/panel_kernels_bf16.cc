@@ -51,6 +51,22 @@ TF_DISC_PANEL_TARGET void Pair(const uint16_t* first, const uint16_t* second,
   }
 }
 
+TF_DISC_PANEL_TARGET void PairRounded(const float* first, const float* second,
+                                      int64_t columns, uint32_t* to) {
+  for (int64_t column = 0; column < columns; column += 16) {
+    const int64_t left = columns - column;
+    const __mmask16 mask = Avx512::First(left < 16 ? left : 16);
+    const auto rounded = [mask](const float* from) TF_DISC_PANEL_TARGET {
+      const __m512 values = _mm512_maskz_loadu_ps(mask, from);
+      return _mm512_cvtepu16_epi32((__m256i)_mm512_cvtneps_pbh(values));
+    };
+    const __m512i low = rounded(first + column);
+    const __m512i high = rounded(second + column);
+    _mm512_mask_storeu_epi32(to + column, mask,
+                             _mm512_or_si512(low, _mm512_slli_epi32(high, 16)));
+  }
+}
+
 }  // namespace
 
 const PanelKernels<uint16_t>& Avx512Bf16PanelKernels() {
@@ -58,6 +74,7 @@ const PanelKernels<uint16_t>& Avx512Bf16PanelKernels() {
     PanelKernels<uint16_t> made = MakePanelTable<Avx512Bf16>();
     made.turn = &Avx512Turn;
     made.pair = &Pair;
+    made.pair_rounded = &PairRounded;
     return made;
   }();
   return table;
