@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ from tf_disc.compiler.passes.eliminate import eliminate_common, eliminate_dead
 from tf_disc.compiler.passes.groups import Group, form_groups
 from tf_disc.compiler.passes.materialize import materialize, storage_of
 from tf_disc.compiler.passes.move_transposes import move_transposes
+from tf_disc.compiler.passes.prologues import find_prologues
 from tf_disc.compiler.passes.short_products import short_products
 from tf_disc.compiler.passes.simplify_logic import simplify_logic
 from tf_disc.compiler.passes.split_reductions import split_reductions
@@ -113,13 +114,18 @@ def compile_cluster(
         verify_graph(graph)
         stages.done(name, lambda: print_graph(graph))
     groups, inlined = form_groups(graph, attention=attention)
-    memory = plan_memory(graph, groups, inlined)
+    prologues = find_prologues(graph, groups)
+    memory = plan_memory(graph, groups, inlined, prologues)
     stages.done("groups", lambda: describe_groups(graph, groups, memory))
     weights = {i.value for i in graph.inputs if i.kind == "weight"}
     kernels: list[Kernel] = []
     inline: list[bool] = []  # by kernel
     for i, group in enumerate(groups):
-        kernel = build_kernel(group, inlined, memory.stores[i], weights)
+        kernel = build_kernel(group, inlined, memory.stores[i], weights, prologues)
+        tile = next((op for op, before in prologues.items() if before is group), None)
+        if tile is not None:
+            # With many rows the product prepares them itself.
+            kernel = replace(kernel, rows=tile.result.dims[0], few=True)
         if group.kind == "loop" and group.tiles:
             kernels += split_kernels(kernel, group, inlined, memory.stores[i], weights)
         else:

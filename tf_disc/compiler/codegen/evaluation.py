@@ -7,7 +7,7 @@ values are computed once and reused.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tf_disc.compiler.codegen.coordinates import Coordinate, CoordinateMath
@@ -79,9 +79,20 @@ def _aligned(num_bytes: Dim) -> Dim:
 class Evaluator:
     """What a task's code reads and computes. `stores`: the members that other groups or the caller read."""
 
-    def __init__(self, group: Group, inlined: set[Op], stores: list[Value]) -> None:
+    def __init__(
+        self,
+        group: Group,
+        inlined: set[Op],
+        stores: list[Value],
+        prologues: Mapping[Op, Group] | None = None,
+    ) -> None:
+        """prologues: for tiles of the group, the loop whose result is computed in front of each."""
         self.group = group
-        self.inlined = inlined
+        self.prologues = {
+            op: before for op, before in (prologues or {}).items() if op in group.tiles
+        }
+        self.prepared: dict[Op, Value] = {}  # rows of their left operands, in scratch
+        self.inlined = inlined | {op for before in self.prologues.values() for op in before.ops}
         self.stores = stores
         self.b = LoopBuilder()
         self.math = CoordinateMath(self.b)

@@ -220,6 +220,9 @@ class KernelBuilder(Evaluator):
         for op in self.group.tiles:
             k = op.operands[0].dims[-1]
             cost = cost + k * self.columns * 2 // 100
+        for op, before in self.prologues.items():
+            work = 2 + sum(own_cost(inner) for inner in before.ops)
+            cost = cost + op.operands[0].dims[-1] * work // LANE_OPS_PER_NS
         return cost
 
     def _row_loop(self, low: Value, high: Value, body: Callable[[], None]) -> None:
@@ -281,15 +284,34 @@ class KernelBuilder(Evaluator):
             self.task_buffer(TILE_ROWS * self.columns * ITEM_BYTES[op.result.dtype])
             for op in self.group.tiles
         ]
+        for op in self.prologues:
+            operand = op.operands[0]
+            num_bytes = TILE_ROWS * operand.dims[-1] * ITEM_BYTES[operand.dtype]
+            self.prepared[op] = self.task_buffer(num_bytes)
         (start,) = self.b.open([LoopType("i64")])
         self.tile_start = start
         left = self.b.int_op("isub", end, start)
         rows = self.b.pure("imin", [left, tile], LoopType("i64"))
-        for op, pointer in zip(self.group.tiles, self.tile_pointers, strict=True):
-            self.gemm_packed(op, start, rows, pointer)
         last = self.b.int_op("iadd", start, rows)
+        for op, pointer in zip(self.group.tiles, self.tile_pointers, strict=True):
+            if op in self.prologues:
+                self._prepare(op, start, last)
+            self.gemm_packed(op, start, rows, pointer)
         self._row_loop(start, last, lambda: self.phases(depth, kept))
         self.b.close("tile_for", [begin, end, tile], [])
+
+    def _prepare(self, op: Op, start: Value, last: Value) -> None:
+        """The left operand's rows [start, last), dense in scratch: what a loop of its own would have stored."""
+        operand = op.operands[0]
+        k = self.size(operand.dims[-1])
+        (row,) = self.b.open([LoopType("i64")])
+        first = self.b.int_op("imul", self.b.int_op("isub", row, start), k)
+        (n,) = self.b.open([LoopType("i64")])
+        prepared = self.evaluate(operand, (Coordinate(row), Coordinate(n, 1)))
+        at = self.b.int_op("iadd", first, n)
+        self.b.effect("store", [self.prepared[op], at, prepared], lanes=True)
+        self.b.close("vfor", [self.b.index(0), k], [])
+        self.b.close("for", [start, last], [], step=1)
 
     def gemm_packed(
         self,
@@ -304,13 +326,17 @@ class KernelBuilder(Evaluator):
         assert left is not None
         k, n = op.operands[0].dims[-1], op.result.dims[-1]
         gemm = self._argument(("gemm", op), Argument("gemm", op=op), "i64")
+        cut = columns or (self.b.index(0), self.size(n))
+        if op in self.prepared:
+            operands = [gemm, rows, *cut, self.prepared[op], self.size(k), c, self.size(n)]
+            self.b.effect("gemm_packed", operands)
+            return
         # Of one row the step to the next says nothing.
         step = k if left.dims[0].is_one else left.strides[0]
         item = self.b.index(ITEM_BYTES[op.operands[0].dtype])
         first = self.b.int_op("imul", start, self.size(step))
         offset = self.b.int_op("imul", self.b.int_op("iadd", first, self.size(left.offset)), item)
         a = self.b.pure("ptradd", [self.buffer(left.base), offset], LoopType("ptr"))
-        cut = columns or (self.b.index(0), self.size(n))
         self.b.effect("gemm_packed", [gemm, rows, *cut, a, self.size(step), c, self.size(n)])
 
     def _flat(self, begin: Value, end: Value) -> None:

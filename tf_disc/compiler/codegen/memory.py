@@ -6,6 +6,7 @@ else it gets a place of its own. Offsets are sums of sizes that the host program
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tf_disc.compiler.codegen.kernel import few_rows
@@ -72,8 +73,22 @@ class _Arena:
         return place
 
 
-def plan_memory(graph: Graph, groups: list[Group], inlined: set[Op]) -> Memory:
-    """Assigns a place to everything that one group stores and another reads."""
+def plan_memory(
+    graph: Graph,
+    groups: list[Group],
+    inlined: set[Op],
+    prologues: Mapping[Op, Group] | None = None,
+) -> Memory:
+    """Assigns a place to everything that one group stores and another reads.
+
+    What a prologue reads is read once more where its product runs.
+    """
+    later = {
+        before: groups.index(group)
+        for group in groups
+        for op, before in (prologues or {}).items()
+        if op in group.tiles
+    }
     home: dict[Value, int] = {}
     for i, group in enumerate(groups):
         for op in group.all_ops:
@@ -84,7 +99,7 @@ def plan_memory(graph: Graph, groups: list[Group], inlined: set[Op]) -> Memory:
             for operand in op.operands:
                 for value in _deep_sources(operand, inlined):
                     if home[value] != i:
-                        last[value] = i
+                        last[value] = max(later.get(group, i), last.get(value, i))
     places: dict[Value, Place] = {
         item.value: Place("input", i) for i, item in enumerate(graph.inputs)
     }

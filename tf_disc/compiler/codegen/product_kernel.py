@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from tf_disc.compiler.codegen.attention_kernel import attention_kernel
@@ -42,10 +43,14 @@ READ_BYTES_PER_NS = 12
 
 
 def build_kernel(
-    group: Group, inlined: set[Op], stores: list[Value], weights: set[Value]
+    group: Group,
+    inlined: set[Op],
+    stores: list[Value],
+    weights: set[Value],
+    prologues: Mapping[Op, Group] | None = None,
 ) -> Kernel:
     """The kernel of any group. `weights`: the values that may be packed."""
-    builder = KernelBuilder(group, inlined, stores)
+    builder = KernelBuilder(group, inlined, stores, prologues)
     if group.kind == "scan":
         return scan_kernel(builder)
     if group.kind == "scatter":

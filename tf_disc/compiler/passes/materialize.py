@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from tf_disc.compiler.ir.graph import Graph, Op, Value
 from tf_disc.compiler.passes.matrix_views import matrix_view
-from tf_disc.compiler.passes.views import INDEX_MAPS, strided_view
+from tf_disc.compiler.passes.views import INDEX_MAPS, has_dense_rows, strided_view
 
 
 def materialize(graph: Graph) -> None:
     """Inserts the copies."""
     kept: list[Op] = []
     inputs = {i.value for i in graph.inputs}
+    weights = {i.value for i in graph.inputs if i.kind == "weight"}
 
     def copy(value: Value, source: str) -> Value:
         op = Op("copy", [value], [value.type], source=source)
@@ -25,7 +26,8 @@ def materialize(graph: Graph) -> None:
     for op in graph.ops:
         if op.name == "matmul":
             for i, operand in enumerate(op.operands):
-                if not product_can_read(operand):
+                wanted = i == 0 and op.operands[1] in weights and not op.attrs["transpose_a"]
+                if not product_can_read(operand) or (wanted and not _has_rows(operand)):
                     if operand not in copies:
                         copies[operand] = copy(operand, op.source)
                     op.operands[i] = copies[operand]
@@ -49,6 +51,12 @@ def materialize(graph: Graph) -> None:
             base = graph.outputs[i]
         seen.add(base)
     graph.block.ops = kept
+
+
+def _has_rows(value: Value) -> bool:
+    """True for a matrix that can be multiplied by a packed weight: its rows are dense."""
+    view = strided_view(value)
+    return len(value.dims) != 2 or (view is not None and has_dense_rows(view))
 
 
 def _reads_gather(value: Value) -> bool:
