@@ -12,6 +12,7 @@ import pytest
 import tensorflow as tf
 
 from tests.launch.launching import affine, check, example, launch
+from tf_disc.compiler.codegen.abi import ABI_VERSION
 
 FAULTS = {
     "unsupported": 'unsupported: Mul "mul": no rule for it',
@@ -37,7 +38,7 @@ def bad_kernels(worker):
     manifest = (worker.folder / "any.manifest").read_text()
     body = (worker.folder / "any.o").read_bytes()
     for name, text, data in [
-        ("bad_manifest", manifest.replace("abi 2", "abi 999"), body),
+        ("bad_manifest", manifest.replace(f"abi {ABI_VERSION}\n", "abi 999\n"), body),
         ("bad_object", manifest, b"\x7fELF" + bytes(range(256)) * 8),
         ("cut_object", manifest, body[: len(body) // 2]),
     ]:
