@@ -2,15 +2,18 @@
 // Included by the file of each, which defines TF_DISC_PANEL_TARGET, the
 // function attribute: only these functions are compiled for it (see
 // gemm_kernel_body.h). `Isa` has
-//   Element               float or uint16_t
-//   Vector, Factors, Mask kLanes sums; what is multiplied; which lanes are
-//   there kLanes, kVectors      columns of a vector, vectors of a call kSums
-//   vectors of sums that there are registers for kPack                 numbers
-//   of k that one step multiplies Zero(), First(count), Load(p), LoadPart(mask,
-//   p), Store(p, v), StorePart(mask, p, v) LoadFactors(p),
-//   LoadFactorsPart(mask, p): of b Spread(a)             the next kPack numbers
-//   of a row of a, in all lanes SpreadOne(a)          the last number of an odd
-//   k MultiplyAdd(sum, a, b)
+//
+//   Element: float or uint16_t.
+//   Vector, Factors, Mask: kLanes sums; what is multiplied; which lanes count.
+//   kLanes, kVectors: columns of a vector, vectors of a call.
+//   kSums: vectors of sums that there are registers for.
+//   kPack: numbers of k that one step multiplies.
+//   Zero(), First(count), Load(p), LoadPart(mask, p), Store(p, v),
+//   StorePart(mask, p, v): sums.
+//   LoadFactors(p), LoadFactorsPart(mask, p): of b.
+//   Spread(a): the next kPack numbers of a row of a, in all lanes.
+//   SpreadOne(a): the last number of an odd k.
+//   MultiplyAdd(sum, a, b).
 #ifndef TF_DISC_CC_RUNTIME_PANEL_KERNEL_BODY_H_
 #define TF_DISC_CC_RUNTIME_PANEL_KERNEL_BODY_H_
 

@@ -21,7 +21,7 @@ def test_the_decision_changes_with_cost_and_size() -> None:
 @pytest.mark.parametrize(
     ("op", "columns", "kept"),
     [
-        # A square is cheap: kept only where the buffer is near. exp is kept wherever it is.
+        # exp is kept wherever the buffer is, a negation nowhere.
         ("Exp", 1000, True),
         ("Exp", FAR_BYTES, True),
         ("Neg", 1000, False),

@@ -113,6 +113,11 @@ def compile_cluster(
         run(graph)
         verify_graph(graph)
         stages.done(name, lambda: print_graph(graph))
+    if machine.tile_products:
+        # oneDNN multiplies all columns of a packed weight (cc/runtime/gemm.cc).
+        for op in graph.ops:
+            if op.attrs.get("packed"):
+                op.attrs["whole_columns"] = True
     groups, inlined = form_groups(graph, attention=attention)
     prologues = find_prologues(graph, groups)
     memory = plan_memory(graph, groups, inlined, prologues)

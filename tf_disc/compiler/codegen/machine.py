@@ -15,7 +15,7 @@ class Machine:
 
     lanes: f32 in a vector. fused: fused multiply-add. halves: conversions of f16. permutes: tables of 32 floats
     in registers, and scaling by powers of two (AVX-512). short_products: products of bf16 summed in f32
-    (AVX512-BF16).
+    (AVX512-BF16). tile_products: such products in tiles of registers (AMX).
     """
 
     target: str
@@ -24,6 +24,7 @@ class Machine:
     halves: bool
     permutes: bool
     short_products: bool = False
+    tile_products: bool = False
 
 
 MACHINES = {
@@ -50,7 +51,12 @@ def machine_for(target: str, features: str = "") -> Machine:
         raise UnsupportedError(
             f'no code is generated for CPU "{target}" (x86-64-v2 is the least); everything stays with TensorFlow'
         )
-    return replace(MACHINES[target], short_products="+avx512bf16" in features.split(","))
+    given = features.split(",")
+    return replace(
+        MACHINES[target],
+        short_products="+avx512bf16" in given,
+        tile_products="+amx-bf16" in given,
+    )
 
 
 def machine_of(builder: ir.IRBuilder) -> Machine:

@@ -82,11 +82,13 @@ def _weight_product(k: KernelBuilder) -> Kernel:
     turns = SLOTS * tiles_per_slot([op])
     shares = Dim.call("min", turns, m // MIN_SHARE_ROWS)
     shares = Dim.call("max", Dim.call("max", _blocks(m, as_dim(DENSE_ROWS)), shares), 1)
-    height = Dim.call("max", _blocks(_blocks(m, shares), as_dim(8)) * 8, 8)
+    height = Dim.call("max", _blocks(_blocks(m, shares), as_dim(2)) * 2, 2)
     row_blocks = _blocks(m, height)
     lacking = (_blocks(SLOTS, Dim.call("max", row_blocks, 1)) - 1) * COLUMN_TURNS
     panels = _blocks(n, as_dim(PANEL_COLUMNS))
     pieces = Dim.call("max", Dim.call("min", lacking, panels), 1)
+    if op.attrs.get("whole_columns"):
+        pieces = as_dim(1)
     width = _blocks(panels, pieces) * PANEL_COLUMNS
     column_blocks = _blocks(n, width)
     (item,) = k.b.open([LoopType("i64")])

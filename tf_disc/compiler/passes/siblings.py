@@ -33,10 +33,13 @@ def merge_siblings(grouping: Grouping) -> None:
     for group in list(reads):
         if group not in reads:
             continue
-        for value in list(reads[group]):
+        # What a joined group reads leads to others: the list grows while it is walked.
+        shared = list(reads[group])
+        for value in shared:
             for other in readers[value]:
                 if other in reads and _fit(grouping, group, other, reads):
                     _join(grouping, group, other)
+                    shared += [v for v in reads[other] if v not in reads[group]]
                     reads[group].update(reads.pop(other))
 
 
