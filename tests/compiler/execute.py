@@ -275,6 +275,10 @@ def _runs_here(features: Mapping[str, bool]) -> tuple[str, ...]:
 TARGETS = _runs_here(llvm.get_host_cpu_features())
 
 
+#: bf16's instructions are extensions of this level: LLVM takes one for all of it.
+RUNS_BF16 = TARGETS[-1] == "x86-64-v4"
+
+
 def host_target() -> str:
     """The widest target that this CPU runs."""
     return TARGETS[-1]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.compiler.clusters import ClusterWriter
-from tests.compiler.execute import NUMPY, TARGETS, Program, host_target
+from tests.compiler.execute import NUMPY, RUNS_BF16, TARGETS, Program, host_target
 from tests.compiler.interpreter import Interpreter
 from tests.compiler.samples import optimized
 from tf_disc.compiler.codegen.attention_kernel import MOST_ROWS, block_rows
@@ -416,13 +416,18 @@ def test_masked_values_that_are_not_finite_count(form: str) -> None:
     np.testing.assert_allclose(found, wanted, rtol=2e-5, atol=1e-5)
 
 
+@pytest.mark.skipif(not RUNS_BF16, reason="this CPU has no AVX-512")
 @pytest.mark.parametrize("form", ["mask of keys", *MASKED])
 def test_gives_what_its_parts_give_in_bf16(form: str) -> None:
     case = made(form)
     one, parts = (
         Program(
             compile_cluster(
-                case.cluster, target=host_target(), precision="bf16", attention=attention
+                case.cluster,
+                target=host_target(),
+                features="+avx512bf16",
+                precision="bf16",
+                attention=attention,
             )
         )
         for attention in (True, False)
@@ -430,7 +435,8 @@ def test_gives_what_its_parts_give_in_bf16(form: str) -> None:
     for sizes in ((1, 17, 17), (2, 300, 300)):
         arrays = case.arrays(*sizes)
         for found, apart in zip(one(arrays), parts(arrays), strict=True):
-            np.testing.assert_allclose(found, apart, rtol=1e-3, atol=1e-4, err_msg=str(sizes))
+            # A probability between two numbers of bf16 may be rounded either way: a 256th of it.
+            np.testing.assert_allclose(found, apart, rtol=1e-3, atol=1e-3, err_msg=str(sizes))
     assert form not in MASKED or one.multiplications < 0.7 * parts.multiplications
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.compiler.clusters import ClusterWriter
-from tests.compiler.execute import NUMPY, GuardFailed, Program, host_target
+from tests.compiler.execute import NUMPY, RUNS_BF16, GuardFailed, Program, host_target
 from tf_disc.compiler.codegen.kernel import MIN_SHARE_ROWS
 from tf_disc.compiler.pipeline import compile_cluster
 
@@ -67,7 +67,7 @@ def short() -> Made:
     return cluster, lambda rows: [normal(rows, INNER), WEIGHT], lambda a: a[0]
 
 
-@pytest.mark.parametrize("make", [scaled, turned, picked, short])
+@pytest.mark.parametrize("make", [scaled, turned, picked, *[short] * RUNS_BF16])
 def test_rows_around_the_border(make: Callable[[], Made]) -> None:
     cluster, arrays_of, prepared = make()
     rounds = make is short

@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 
 from tests.compiler.clusters import ClusterWriter
-from tests.compiler.execute import NUMPY, Program, host_target
+from tests.compiler.execute import NUMPY, RUNS_BF16, Program, host_target
 from tests.compiler.interpreter import Interpreter
 from tf_disc.compiler.importer.cluster_file import import_cluster
 from tf_disc.compiler.ir.graph import Graph
 from tf_disc.compiler.pipeline import PASSES, compile_cluster
 
 FEATURES = "+avx512bf16"
+pytestmark = pytest.mark.skipif(not RUNS_BF16, reason="this CPU has no AVX-512")
 BF16 = NUMPY["bf16"]
 RNG = np.random.default_rng(11)
 
