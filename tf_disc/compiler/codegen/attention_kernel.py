@@ -14,7 +14,7 @@ from tf_disc.compiler.codegen.evaluation import MatrixRow
 from tf_disc.compiler.codegen.kernel import Kernel, KernelBuilder
 from tf_disc.compiler.codegen.masked_columns import MaskedColumns
 from tf_disc.compiler.codegen.matrices import address, leading, operand_view, result_view
-from tf_disc.compiler.ir.dims import Dim, as_dim, product
+from tf_disc.compiler.ir.dims import Dim, as_dim, divided_up, product, rounded_up
 from tf_disc.compiler.ir.graph import Op, Value
 from tf_disc.compiler.ir.types import ITEM_BYTES, LoopType
 from tf_disc.compiler.passes.materialize import storage_of
@@ -38,12 +38,8 @@ def block_rows(batch: Dim, height: Dim, row_bytes: Dim) -> Dim:
     fitting = as_dim(BLOCK_BYTES) // Dim.call("max", row_bytes, 1)
     most = Dim.call("max", Dim.call("min", fitting, MOST_ROWS), LEAST_ROWS)
     shared = Dim.call("min", as_dim(ITEMS) // Dim.call("max", batch, 1), height // SHARED_ROWS)
-    blocks = Dim.call("max", Dim.call("max", _divided_up(height, most), shared), 1)
-    return Dim.call("max", _divided_up(_divided_up(height, blocks), as_dim(8)) * 8, 8)
-
-
-def _divided_up(count: Dim, size: Dim) -> Dim:
-    return (count + (size - 1)) // size
+    blocks = Dim.call("max", Dim.call("max", divided_up(height, most), shared), 1)
+    return Dim.call("max", rounded_up(divided_up(height, blocks), 8), 8)
 
 
 @dataclass(frozen=True)
@@ -73,7 +69,7 @@ def attention_kernel(k: KernelBuilder) -> Kernel:
     for op in group.tiles:
         row_bytes = row_bytes + k.columns * ITEM_BYTES[op.result.dtype]
     rows = block_rows(batch, height, row_bytes)
-    blocks = _divided_up(height, rows)
+    blocks = divided_up(height, rows)
 
     depth, kept = k.prepare_phases()
     scratch = {

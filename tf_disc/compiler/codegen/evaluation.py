@@ -14,7 +14,7 @@ from tf_disc.compiler.codegen.coordinates import Coordinate, CoordinateMath
 from tf_disc.compiler.codegen.loop_builder import LoopBuilder
 from tf_disc.compiler.codegen.row_transposes import MOST_LANES
 from tf_disc.compiler.errors import InternalError
-from tf_disc.compiler.ir.dims import Dim, DimLike, as_dim, product
+from tf_disc.compiler.ir.dims import Dim, DimLike, as_dim, product, rounded_up
 from tf_disc.compiler.ir.graph import Op, Value
 from tf_disc.compiler.ir.types import FLOATS, ITEM_BYTES, LoopType
 from tf_disc.compiler.passes.groups import Group
@@ -70,10 +70,6 @@ class MatrixRow:
     batch: Coordinate
     row: Coordinate
     height: Dim
-
-
-def _aligned(num_bytes: Dim) -> Dim:
-    return (num_bytes + 63) // 64 * 64
 
 
 class Evaluator:
@@ -157,7 +153,7 @@ class Evaluator:
         """Memory of the task's slot, aligned to a cache line."""
         base = self.b.pure("scratch", [], LoopType("ptr"))
         pointer = self.b.pure("ptradd", [base, self.size(self.scratch)], LoopType("ptr"))
-        self.scratch = self.scratch + _aligned(num_bytes)
+        self.scratch = self.scratch + rounded_up(num_bytes, 64)
         return pointer
 
     # -- evaluation --------------------------------------------------------------------

@@ -22,7 +22,7 @@ from tf_disc.compiler.codegen.costs import (
 )
 from tf_disc.compiler.codegen.evaluation import COMBINE, SHORT_ROW, Argument, Evaluator
 from tf_disc.compiler.codegen.row_transposes import LINE_BYTES, MOST_LANES
-from tf_disc.compiler.ir.dims import Dim, as_dim, product
+from tf_disc.compiler.ir.dims import Dim, as_dim, divided_up, product
 from tf_disc.compiler.ir.graph import Block, Op, Value
 from tf_disc.compiler.ir.types import ITEM_BYTES, LoopType
 from tf_disc.compiler.passes.views import FULL, INDEX_MAPS, ROW, strided_view, trailing_reduction
@@ -165,7 +165,7 @@ class KernelBuilder(Evaluator):
         elif self.group.flat:
             self._flat(begin, end)
             item = self._flat_item()
-            count, grain = (self.columns + (item - 1)) // item, as_dim(1)
+            count, grain = divided_up(self.columns, item), as_dim(1)
         elif self.group.tiles:
             self._tiled(begin, end)
             count, grain = self.rows, TILE_ROWS

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tf_disc.compiler.codegen.kernel import few_rows
-from tf_disc.compiler.ir.dims import Dim, as_dim
+from tf_disc.compiler.ir.dims import Dim, as_dim, rounded_up
 from tf_disc.compiler.ir.graph import Graph, Op, Value
 from tf_disc.compiler.ir.types import ITEM_BYTES
 from tf_disc.compiler.passes.eliminate import may_refuse
@@ -50,10 +50,6 @@ def _deep_sources(value: Value, inlined: set[Op]) -> list[Value]:
     return found
 
 
-def _aligned(num_bytes: Dim) -> Dim:
-    return (num_bytes + (ALIGNMENT - 1)) // ALIGNMENT * ALIGNMENT
-
-
 class _Arena:
     """`free`: sizes and offsets of places that nobody needs any more; `end`: bytes so far."""
 
@@ -63,7 +59,7 @@ class _Arena:
 
     def take(self, num_bytes: Dim) -> tuple[Dim, Dim]:
         """A free place of the size, else a new one at the end: its size and offset."""
-        size = _aligned(num_bytes)
+        size = rounded_up(num_bytes, ALIGNMENT)
         place = next((f for f in self.free if f[0] == size), None)
         if place is not None:
             self.free.remove(place)
@@ -84,10 +80,10 @@ def plan_memory(
     What a prologue reads is read once more where its product runs.
     """
     later = {
-        before: groups.index(group)
-        for group in groups
-        for op, before in (prologues or {}).items()
-        if op in group.tiles
+        prologues[op]: i
+        for i, group in enumerate(groups)
+        for op in group.tiles
+        if prologues and op in prologues
     }
     home: dict[Value, int] = {}
     for i, group in enumerate(groups):
@@ -133,5 +129,5 @@ def plan_memory(
         for value, reader in last.items():
             found = places.get(value)
             if reader == i and found is not None and found.offset is not None:
-                arena.free.append((_aligned(value.tensor.num_bytes), found.offset))
+                arena.free.append((rounded_up(value.tensor.num_bytes, ALIGNMENT), found.offset))
     return Memory(places, stores, arena.end)

@@ -19,7 +19,7 @@ from tf_disc.compiler.codegen.scan_kernel import scan_kernel
 from tf_disc.compiler.codegen.scatter_kernel import scatter_kernel
 from tf_disc.compiler.codegen.strip_kernel import strip_kernel, strip_reductions
 from tf_disc.compiler.codegen.transpose_kernel import transpose_kernel, turned_operands
-from tf_disc.compiler.ir.dims import Dim, as_dim, product
+from tf_disc.compiler.ir.dims import Dim, as_dim, divided_up, product, rounded_up
 from tf_disc.compiler.ir.graph import Op, Value
 from tf_disc.compiler.ir.types import ITEM_BYTES, LoopType
 from tf_disc.compiler.passes.groups import Group, is_weight_product
@@ -81,16 +81,16 @@ def _weight_product(k: KernelBuilder) -> Kernel:
     inner = op.operands[0].dims[-1]
     turns = SLOTS * tiles_per_slot([op])
     shares = Dim.call("min", turns, m // MIN_SHARE_ROWS)
-    shares = Dim.call("max", Dim.call("max", _blocks(m, as_dim(DENSE_ROWS)), shares), 1)
-    height = Dim.call("max", _blocks(_blocks(m, shares), as_dim(2)) * 2, 2)
-    row_blocks = _blocks(m, height)
-    lacking = (_blocks(SLOTS, Dim.call("max", row_blocks, 1)) - 1) * COLUMN_TURNS
-    panels = _blocks(n, as_dim(PANEL_COLUMNS))
+    shares = Dim.call("max", Dim.call("max", divided_up(m, DENSE_ROWS), shares), 1)
+    height = Dim.call("max", rounded_up(divided_up(m, shares), 2), 2)
+    row_blocks = divided_up(m, height)
+    lacking = (divided_up(SLOTS, Dim.call("max", row_blocks, 1)) - 1) * COLUMN_TURNS
+    panels = divided_up(n, PANEL_COLUMNS)
     pieces = Dim.call("max", Dim.call("min", lacking, panels), 1)
     if op.attrs.get("whole_columns"):
         pieces = as_dim(1)
-    width = _blocks(panels, pieces) * PANEL_COLUMNS
-    column_blocks = _blocks(n, width)
+    width = divided_up(panels, pieces) * PANEL_COLUMNS
+    column_blocks = divided_up(n, width)
     (item,) = k.b.open([LoopType("i64")])
     row, rows, column, columns = _block(k, item, (m, n), (height, width), column_blocks)
     last = k.b.int_op("iadd", column, columns)
@@ -131,15 +131,11 @@ def _column_width(m: Dim, n: Dim, inner: Dim) -> Dim:
 
     A product of few rows is one block of rows: [16, 1024] x [1024, 1024] in f64 takes one thread 0.8 ms.
     """
-    blocks = Dim.call("max", _blocks(m, as_dim(DENSE_ROWS)), 1)
+    blocks = Dim.call("max", divided_up(m, DENSE_ROWS), 1)
     pieces = Dim.call("min", as_dim(DENSE_ITEMS) // blocks, n // MIN_COLUMNS)
     pieces = Dim.call("min", pieces, m * n * inner // MIN_MULTIPLICATIONS)
     pieces = Dim.call("max", pieces, 1)
-    return Dim.call("max", _blocks(_blocks(n, pieces), as_dim(16)) * 16, 16)
-
-
-def _blocks(count: Dim, size: Dim) -> Dim:
-    return (count + (size - 1)) // size
+    return Dim.call("max", rounded_up(divided_up(n, pieces), 16), 16)
 
 
 def _dense_product(k: KernelBuilder) -> Kernel:
@@ -151,7 +147,7 @@ def _dense_product(k: KernelBuilder) -> Kernel:
     batch = out.dims[:-2]
     blocked = not batch
     width = _column_width(m, n, inner) if blocked else n
-    row_blocks, column_blocks = _blocks(m, as_dim(DENSE_ROWS)), _blocks(n, width)
+    row_blocks, column_blocks = divided_up(m, DENSE_ROWS), divided_up(n, width)
     (item,) = k.b.open([LoopType("i64")])
     zero = k.b.index(0)
     row, column, rows, columns = zero, zero, k.size(m), k.size(n)

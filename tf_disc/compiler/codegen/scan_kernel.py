@@ -9,7 +9,7 @@ from __future__ import annotations
 from tf_disc.compiler.codegen.coordinates import Coordinate
 from tf_disc.compiler.codegen.evaluation import COMBINE
 from tf_disc.compiler.codegen.kernel import Kernel, KernelBuilder
-from tf_disc.compiler.ir.dims import Dim, as_dim
+from tf_disc.compiler.ir.dims import Dim, as_dim, divided_up
 from tf_disc.compiler.ir.graph import Op, Value
 from tf_disc.compiler.ir.types import LoopType
 
@@ -57,7 +57,7 @@ def _last_axis(k: KernelBuilder, op: Op, row: Value) -> None:
 def _columns(k: KernelBuilder, op: Op, item: Value) -> tuple[Dim, Dim]:
     """A block of columns: each row is made of the one before, which was just stored. Gives count and cost of items."""
     out, (outer, size, inner) = op.result, op.result.dims
-    blocks = (inner + (COLUMNS - 1)) // COLUMNS
+    blocks = divided_up(inner, COLUMNS)
     block, column = k.math.divide(Coordinate(item), k.size(blocks))
     assert block.base is not None and column.base is not None
     low = k.b.int_op("imul", column.base, k.b.index(COLUMNS))

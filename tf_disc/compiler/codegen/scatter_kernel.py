@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from tf_disc.compiler.codegen.coordinates import Coordinate
 from tf_disc.compiler.codegen.kernel import Kernel, KernelBuilder
-from tf_disc.compiler.ir.dims import Dim, as_dim
+from tf_disc.compiler.ir.dims import Dim, as_dim, divided_up
 from tf_disc.compiler.ir.graph import Op, Value
 from tf_disc.compiler.ir.types import LoopType
 
@@ -23,7 +23,7 @@ def scatter_kernel(k: KernelBuilder) -> Kernel:
     start, indices, _ = op.operands
     (rows, *inner), (updates,) = start.dims, indices.dims
     width = inner[0] if inner else as_dim(1)
-    blocks = (width + (COLUMNS - 1)) // COLUMNS
+    blocks = divided_up(width, COLUMNS)
     (item,) = k.b.open([LoopType("i64")])
     low = k.b.int_op("imul", item, k.b.index(COLUMNS))
     high = k.b.pure(

@@ -13,7 +13,7 @@ from tf_disc.compiler.codegen.coordinates import Coordinate
 from tf_disc.compiler.codegen.costs import LANE_OPS_PER_NS, reduction_step
 from tf_disc.compiler.codegen.evaluation import COMBINE
 from tf_disc.compiler.codegen.kernel import Kernel, KernelBuilder
-from tf_disc.compiler.ir.dims import Dim, as_dim, product
+from tf_disc.compiler.ir.dims import Dim, as_dim, divided_up, product
 from tf_disc.compiler.ir.graph import Op, Value
 from tf_disc.compiler.ir.types import ITEM_BYTES, LoopType
 from tf_disc.compiler.passes.groups import Group
@@ -56,7 +56,7 @@ def strip_kernel(k: KernelBuilder, reductions: list[Op]) -> Kernel:
     dims = reductions[0].operands[0].dims
     outer, depth, inner = product(dims[:axis]), dims[axis], product(dims[axis + 1 :])
     width = Dim.call("min", Dim.call("max", outer * (WIDEST // 8), STRIP), WIDEST)
-    strips = (inner + (width - 1)) // width
+    strips = divided_up(inner, width)
     buffers = [k.task_buffer(as_dim(WIDEST * ITEM_BYTES[op.result.dtype])) for op in reductions]
     (item,) = k.b.open([LoopType("i64")])
     block, strip = k.math.divide(Coordinate(item), k.size(strips))

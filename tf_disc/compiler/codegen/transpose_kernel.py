@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from tf_disc.compiler.codegen.coordinates import Coordinate
 from tf_disc.compiler.codegen.costs import LANE_OPS_PER_NS
 from tf_disc.compiler.codegen.kernel import Kernel, KernelBuilder
-from tf_disc.compiler.ir.dims import Dim, as_dim, product
+from tf_disc.compiler.ir.dims import Dim, as_dim, divided_up, product
 from tf_disc.compiler.ir.functions import FUNCTIONS
 from tf_disc.compiler.ir.graph import Op, Value
 from tf_disc.compiler.ir.types import ITEM_BYTES, LoopType
@@ -87,7 +87,7 @@ def transpose_kernel(k: KernelBuilder, turned: Turned) -> Kernel:
     dims, inner = turned.row_dims, turned.inner
     rows = product(dims)
     k.rows, k.columns = rows, turned.columns
-    blocks = (dims[inner] + (BLOCK - 1)) // BLOCK
+    blocks = divided_up(dims[inner], BLOCK)
     others = [d for i, d in enumerate(dims) if i != inner]
     for view in turned.views:
         size = BLOCK * COLUMNS * ITEM_BYTES[view.base.dtype]

@@ -280,6 +280,16 @@ def as_dim(value: DimLike) -> Dim:
     return value if isinstance(value, Dim) else _const(int(value))
 
 
+def divided_up(count: DimLike, size: DimLike) -> Dim:
+    """How many parts of `size` (at least 1) hold `count`: the quotient, rounded up."""
+    return (as_dim(count) + (as_dim(size) - 1)) // size
+
+
+def rounded_up(count: DimLike, step: DimLike) -> Dim:
+    """The least multiple of `step` (at least 1) that is no less than `count`."""
+    return divided_up(count, step) * step
+
+
 def product(dims: Iterable[DimLike]) -> Dim:
     """The product of sizes; 1 for none."""
     result = _const(1)

@@ -131,9 +131,8 @@ class _Pieces:
         """A part of a broadcast is the broadcast of a part, or of all where the axis is repeated."""
         inner = op.operands[0]
         axis = self.axis - (len(self.dims) - len(inner.dims))
-        if (axis >= 0 and not inner.dims[axis].is_one) or (
-            axis >= 0 and self.dims[self.axis].is_one
-        ):
+        repeated = axis < 0 or (inner.dims[axis].is_one and not self.dims[self.axis].is_one)
+        if not repeated:
             inner = self._slice(inner, axis, i)
         return self._emit("broadcast", [inner], self._type(op.result, i), op)
 

@@ -312,10 +312,8 @@ def find_inlined(graph: Graph) -> set[Op]:
             value = user.result
 
     for op in graph.ops:
-        if op.name not in FUNCTIONS or op.name == "copy":
+        if not _may_move(op):
             continue
-        if is_checked(op.name, op.operands[-1].dtype):
-            continue  # its reader might read only a part
         if (
             op.result not in outputs
             and (_of_sizes(op, inlined) or _of_places(op, inlined))
@@ -332,16 +330,21 @@ def find_inlined(graph: Graph) -> set[Op]:
     # What only such an op reads, in its own order, is computed with it, and so on up the chain.
     in_concats: set[Op] = set()
     for op in reversed(graph.ops):
-        if (
-            op.name not in FUNCTIONS
-            or op.name == "copy"
-            or is_checked(op.name, op.operands[-1].dtype)
-        ):
+        if not _may_move(op):
             continue
         user, reordered = reader(op.result)
         if user is not None and not reordered and (user.name == "concat" or user in in_concats):
             in_concats.add(op)
     return inlined | in_concats
+
+
+def _may_move(op: Op) -> bool:
+    """True for an elementwise op that may be computed by its reader, which might read only a part."""
+    return (
+        op.name in FUNCTIONS
+        and op.name != "copy"
+        and not is_checked(op.name, op.operands[-1].dtype)
+    )
 
 
 def _of_sizes(op: Op, inlined: set[Op]) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tf_disc.compiler.ir.dims import Dim, as_dim, product
+from tf_disc.compiler.ir.dims import Dim, as_dim, divided_up, product
 from tf_disc.compiler.ir.functions import FUNCTIONS
 from tf_disc.compiler.ir.graph import Graph, Op, Value
 from tf_disc.compiler.ir.types import FLOATS, TensorType, limits
@@ -43,7 +43,7 @@ def split_reductions(graph: Graph) -> None:
             continue
         x, rest = op.operands[0], op.result.dims
         length = product(x.dims[: len(x.dims) - len(rest)])
-        count = (length + (chunk - 1)) // chunk
+        count = divided_up(length, chunk)
         flat = emit(op, "reshape", [x], [length, *rest])
         nothing = emit(op, "const", [], [], values=(identity(op.name[7:], x.dtype),))
         ones, zeros = (1,) * len(flat.dims), (as_dim(0),) * len(flat.dims)
