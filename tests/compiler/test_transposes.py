@@ -10,6 +10,7 @@ from tests.compiler.execute import NUMPY, Program, host_target
 from tests.compiler.samples import grouped, optimized
 from tf_disc.compiler.codegen import kernel
 from tf_disc.compiler.codegen.transpose_kernel import BLOCK
+from tf_disc.compiler.ir.graph import walk
 from tf_disc.compiler.ir.text import print_block
 from tf_disc.compiler.pipeline import compile_cluster
 
@@ -113,3 +114,22 @@ def test_what_keeps_its_last_axis_is_not_turned() -> None:
     w = ClusterWriter()
     x = w.tensor("x", np.zeros((2, 3, 4, 64), np.float32), [None, None, 4, 64])
     assert turns(w, w.node("Neg", w.node("Transpose", x, w.constant([0, 2, 1, 3])))) == [0]
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_rows_in_another_order_are_walked_run_by_run(known: bool) -> None:
+    """What is divided out of a row's number stands outside of the loop over a run; tasks begin anywhere in one."""
+    shape = [None, None, 5 if known else None, 33]
+    w = ClusterWriter()
+    x = w.tensor("x", np.zeros((2, 3, 5, 33), np.float32), shape)
+    bias = w.tensor("bias", np.zeros((3, 33), np.float32), [None, 33])
+    result = w.node("AddV2", w.node("Transpose", x, w.constant([0, 2, 1, 3])), bias)
+    (built,) = grouped(optimized(w.cluster(result)))[2]
+    outer = next(op for op in built.body.ops if op.name == "for")
+    (inner,) = [op for op in outer.regions[0].ops if op.name == "for"]
+    assert not any(op.name in ("idiv", "imod") for op in walk(inner.regions[0]))
+    program = Program(compile_cluster(w.cluster(result), target=host_target()))
+    for batch, length in ((0, 3), (1, 1), (1, 7), (3, 1), (3, 4), (2, 131), (7, 0)):
+        x = np.random.default_rng(1).normal(size=(batch, length, 5, 33)).astype(np.float32)
+        bias = np.random.default_rng(2).normal(size=(length, 33)).astype(np.float32)
+        np.testing.assert_array_equal(program([x, bias])[0], x.transpose(0, 2, 1, 3) + bias)

@@ -107,6 +107,9 @@ class Evaluator:
         )
         self.lone_vectors = False  # what follows a vector in memory is not written right after it
         self.past_caches = False  # some store goes past the caches
+        self.from_lines = False  # the loop begins where a line does, or ends in front of the first
+        self.line_parts: Value | None = None  # which of the two parts is the first
+        self.row_past: Value | None = None  # whether its stores go past the caches
         # Where lanes are rows: the end of the rows, and the buffers in which full operands stand turned.
         self.lanes_end: Value | None = None
         self.turned_views: dict[View, Value] = {}  # the same of a transpose kernel's operands
