@@ -170,6 +170,8 @@ class Interpreter:
                 0
             ]
             return padded
+        if name == "window":
+            return self._window(*args, attrs, shape)
         if name == "concat":
             return np.concatenate(args, attrs["axis"])
         if name == "scan":
@@ -229,6 +231,25 @@ class Interpreter:
                 raise IndexError(f"{i} of {len(result)}")
             result[i] = join[attrs["kind"]](result[i], row)
         return result
+
+    def _window(self, x: Any, fill: Any, attrs: Any, shape: Sequence[int]) -> Any:
+        begins = self._shape(attrs["begin"])
+        for axis, size in enumerate(attrs["size"]):
+            # Axis by axis: the places, then the elements of the window, which go behind those of earlier axes.
+            at = 1 + 2 * axis
+            count, length = shape[1 + axis], x.shape[at]
+            places = np.arange(count)[:, None] * attrs["strides"][axis] - begins[axis]
+            read = places + np.arange(size)[None] * attrs["dilations"][axis]
+            known = (read >= 0) & (read < length)
+            assert known.all() or not attrs["inside"], "a window leaves its operand"
+            taken = np.take(x, np.where(known, read, 0), at) if length else None
+            if taken is None:
+                taken = np.full((*x.shape[:at], *read.shape, *x.shape[at + 1 :]), fill, x.dtype)
+            mask = known.reshape(*(1,) * at, *read.shape, *(1,) * (x.ndim - at - 1))
+            x = np.where(mask, taken, fill)
+        spatial = len(attrs["size"])
+        order = [0, *(1 + 2 * i for i in range(spatial)), *(2 + 2 * i for i in range(spatial))]
+        return x.transpose(*order, 1 + 2 * spatial)
 
     @staticmethod
     def _slice(x: Any, begin: Sequence[int], shape: Sequence[int], strides: Sequence[int]) -> Any:

@@ -40,6 +40,7 @@ class CoordinateMath:
         self.b = builder
         #: Whether code may run where an operand has no elements, as behind a pad: a size of 0 divides nothing then.
         self.may_be_empty = False
+        self._parts: dict[tuple[object, ...], list[Coordinate]] = {}
 
     def constant(self, value: int) -> Coordinate:
         """The same number in every lane."""
@@ -113,8 +114,20 @@ class CoordinateMath:
             total = self.add(total, self.mul(c, s))
         return total
 
+    def join(self, parts: Sequence[Coordinate], sizes: Sequence[Value]) -> Coordinate:
+        """The position of coordinates of axes of these sizes, row-major, which `split` need not divide."""
+        steps = [self.b.index(1)]
+        for size in reversed(sizes[1:]):
+            steps.insert(0, self.b.int_op("imul", size, steps[0]))
+        position = self.linear(parts, steps)
+        self._parts[position.key, tuple(id(s) for s in sizes)] = list(parts)
+        return position
+
     def split(self, linear: Coordinate, sizes: Sequence[Value]) -> list[Coordinate]:
         """A row-major position as coordinates of axes of these sizes."""
+        given = self._parts.get((linear.key, tuple(id(s) for s in sizes)))
+        if given is not None:
+            return list(given)
         result: list[Coordinate] = []
         big = [i for i, s in enumerate(sizes) if self.b.known(s) != 1]
         for i in range(len(sizes) - 1, -1, -1):

@@ -49,7 +49,7 @@ def inlined_cost(values: Iterable[Value], inlined: set[Op]) -> int:
             continue
         if op in inlined:
             total += own_cost(op)
-        if op in inlined or op.name in ("reshape", "broadcast", "pad"):
+        if op in inlined or op.name in ("reshape", "broadcast", "pad", "window"):
             stack += op.operands
     return total
 

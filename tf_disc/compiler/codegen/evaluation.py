@@ -404,6 +404,8 @@ class Evaluator:
         if op.name == "pad":
             return self._pad(op, place)
         outer = self.coordinates(place, op.result.dims)
+        if op.name == "window":
+            return self._window(op, outer)
         if op.name == "broadcast":
             pad = len(outer) - len(operand.dims)
             inner = [
@@ -439,6 +441,25 @@ class Evaluator:
             at, where = self._pad_axis(c, PaddedAxis(begin, stride, old, new, as_dim(0)), where)
             inner.append(at)
         return self._filled(op, where, lambda: self.evaluate(operand, tuple(inner)))
+
+    def _window(self, op: Op, outer: tuple[Coordinate, ...]) -> Value:
+        """The operand where it is, read under a mask; else the fill."""
+        operand, attrs = op.operands[0], op.attrs
+        spatial = len(operand.dims) - 2
+        inner: list[Coordinate] = [outer[0]]
+        where: Value | None = None
+        for axis in range(spatial):
+            at = self.math.mul(outer[1 + axis], self.b.index(attrs["strides"][axis]))
+            element = outer[1 + spatial + axis]
+            at = self.math.add(at, self.math.mul(element, self.b.index(attrs["dilations"][axis])))
+            at = self.math.add(at, Coordinate(self.size(-attrs["begin"][axis])))
+            if not attrs["inside"]:
+                # In front of the operand the number is negative: huge, read without sign, so out of range.
+                condition = self.math.in_range(at, self.size(operand.dims[1 + axis]))
+                where = condition if where is None else self._both(where, condition)
+            inner.append(at)
+        place = (*inner, outer[-1])
+        return self._filled(op, where, lambda: self.evaluate(operand, place))
 
     def _pad_of_memory(self, op: Op, view: View) -> Value:
         """A pad in the loop's own order: the loop's position is divided into no more axes than are padded."""

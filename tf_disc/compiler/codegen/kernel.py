@@ -370,12 +370,29 @@ class KernelBuilder(Evaluator):
         k = self.size(operand.dims[-1])
         (row,) = self.b.open([LoopType("i64")])
         first = self.b.int_op("imul", self.b.int_op("isub", row, start), k)
+        # A window's elements are walked axis by axis: a lane's place in it would have to be divided out.
+        sizes = [self.size(d) for d in self._window_axes(operand) or (operand.dims[-1],)]
+        axes = [Coordinate(self.b.open([LoopType("i64")])[0]) for _ in sizes[:-1]]
         (n,) = self.b.open([LoopType("i64")])
-        prepared = self.evaluate(operand, (Coordinate(row), Coordinate(n, 1)))
-        at = self.b.int_op("iadd", first, n)
+        column = self.math.join([*axes, Coordinate(n, 1)], sizes)
+        assert column.base is not None
+        prepared = self.evaluate(operand, (Coordinate(row), column))
+        at = self.b.int_op("iadd", first, column.base)
         self.b.effect("store", [self.prepared[op], at, prepared], lanes=True)
-        self.b.close("vfor", [self.b.index(0), k], [])
+        self.b.close("vfor", [self.b.index(0), sizes[-1]], [])
+        for size in reversed(sizes[:-1]):
+            self.b.close("for", [self.b.index(0), size], [], step=1)
         self.b.close("for", [start, last], [], step=1)
+
+    def _window_axes(self, value: Value) -> tuple[Dim, ...] | None:
+        """The axes that a prepared row is made of, where it is what a window sees: its size, and the channels."""
+        columns = value.dims[-1]
+        while value.op is not None and (value.op in self.inlined or value.op.name == "reshape"):
+            value = value.op.operands[0]
+        if value.op is None or value.op.name != "window":
+            return None
+        axes = value.dims[-1 - len(value.op.attrs["size"]) :]
+        return axes if product(axes) == columns else None
 
     def gemm_packed(
         self,

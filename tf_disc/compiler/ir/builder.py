@@ -338,6 +338,41 @@ class GraphBuilder:
             "pad", [value, fill], value.dtype, new, begin=starts, strides=tuple(strides)
         )
 
+    def window(
+        self,
+        value: Value,
+        fill: Value,
+        out: Sequence[DimLike],
+        size: Sequence[int],
+        *,
+        begin: Sequence[DimLike],
+        strides: Sequence[int],
+        dilations: Sequence[int],
+        inside: bool,
+    ) -> Value:
+        """What a window of `size` sees at each place: [n, y…, c] to [n, out…, size…, c].
+
+        Element k of the window at place o of an axis is the operand's element o * stride + k * dilation - begin, and
+        `fill` (rank 0) where the operand has none. `inside`: it always has, by the caller's word.
+        """
+        rank = len(value.dims)
+        starts = tuple(as_dim(b) for b in begin)
+        places = tuple(as_dim(o) for o in out)
+        if inside and all(k == 1 for k in size):
+            first = [as_dim(0) - b for b in starts]
+            value = self.slice(
+                value,
+                [as_dim(0), *first, as_dim(0)],
+                [value.dims[0], *places, value.dims[-1]],
+                [1, *strides, 1],
+            )
+            return self.reshape(value, [value.dims[0], *places, *size, value.dims[rank - 1]])
+        dims: list[DimLike] = [value.dims[0], *places, *size, value.dims[-1]]
+        return self.emit(
+            "window", [value, fill], value.dtype, dims,
+            size=tuple(size), begin=starts, strides=tuple(strides), dilations=tuple(dilations), inside=inside,
+        )  # fmt: skip
+
     def concat(self, values: Sequence[Value], axis: int) -> Value:
         """Joins along one axis; the other sizes have been made equal by the caller."""
         if len(values) == 1:
@@ -469,11 +504,23 @@ class GraphBuilder:
             transpose_b=transpose_b,
         )
 
+    def for_product(self, value: Value) -> Value:
+        """What a product multiplies in the place of an f32 value that it reads: rounded to bf16 where it rounds.
+
+        A rule whose index maps read an element often has it rounded in front of them.
+        """
+        rounds = self.rounds_products and value.dtype == "f32"
+        return self._rounded(value) if rounds else value
+
     def _rounded(self, value: Value) -> Value:
+        """f32 numbers that bf16 has: widened again; the same value where that is known of them already."""
+        source = value
+        while source.op is not None and source.op.name in ("reshape", "transpose", "window"):
+            source = source.op.operands[0]
         if (
-            value.op is not None
-            and value.op.name == "cast"
-            and value.op.operands[0].dtype == "bf16"
+            source.op is not None
+            and source.op.name == "cast"
+            and source.op.operands[0].dtype == "bf16"
         ):
             return value
         return self.elementwise("cast", self.elementwise("cast", value, dtype="bf16"), dtype="f32")

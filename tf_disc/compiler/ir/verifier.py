@@ -57,6 +57,21 @@ def _pad(op: Op) -> str:
     return "" if len(ranks) == 1 and all(s > 0 for s in op.attrs["strides"]) else "axes or strides"
 
 
+def _window(op: Op) -> str:
+    value, fill = op.operands
+    attrs = op.attrs
+    spatial = len(value.dims) - 2
+    if fill.dims or fill.dtype != value.dtype or value.dtype != op.result.dtype:
+        return f"of {value.type} with {fill.type} gives {op.result.type}"
+    if any(len(attrs[a]) != spatial for a in ("size", "begin", "strides", "dilations")):
+        return f"of {value.type}: an attribute has not {spatial} numbers"
+    out = op.result.dims
+    if len(out) != 2 + 2 * spatial or (out[0], out[-1]) != (value.dims[0], value.dims[-1]):
+        return f"of {value.type} gives {op.result.type}"
+    same = all(d == n for d, n in zip(out[1 + spatial : -1], attrs["size"], strict=True))
+    return "" if same else f"of size {attrs['size']} gives {op.result.type}"
+
+
 def _reduction(op: Op) -> str:
     dims = op.operands[0].dims
     kept = tuple(d for i, d in enumerate(dims) if i not in op.attrs["axes"])
@@ -99,6 +114,7 @@ SPECS: dict[str, OpSpec] = {
     "transpose": OpSpec(1, ("perm",), _transpose),
     "slice": OpSpec(1, ("begin", "strides"), _no_check),
     "pad": OpSpec(2, ("begin", "strides"), _pad),
+    "window": OpSpec(2, ("size", "begin", "strides", "dilations", "inside"), _window),
     "concat": OpSpec(None, ("axis",), _no_check),
     "scan": OpSpec(1, ("kind", "axis", "exclusive", "reverse"), _scan),
     "scatter": OpSpec(3, ("kind", "drop_negative"), _scatter),

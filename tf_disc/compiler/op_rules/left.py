@@ -39,7 +39,8 @@ LEFT: tuple[tuple[str, tuple[str, ...]], ...] = (
     ),
     (
         "convolution and pooling run on TensorFlow's own kernels",
-        ("Conv1D*", "Conv2D*", "Conv3D*", "Conv", "DepthwiseConv2dNative*", "MaxPool*", "AvgPool*", "FractionalMaxPool*",
+        ("Conv2DBackprop*", "Conv3DBackprop*", "Conv", "DepthwiseConv2dNativeBackprop*", "MaxPoolGrad*", "MaxPool3DGrad*",
+         "AvgPoolGrad", "AvgPool3DGrad", "MaxPoolV2", "MaxPoolWithArgmax", "FractionalMaxPool*",
          "FractionalAvgPool*", "Dilation2D*", "LRN", "LRNGrad", "SpaceToBatch*", "BatchToSpace*",
          "SpaceToDepth", "DepthToSpace"),
     ),

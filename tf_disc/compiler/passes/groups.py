@@ -304,7 +304,7 @@ def find_inlined(graph: Graph) -> set[Op]:
             if len(users) != 1 or value in outputs:
                 return None, False
             user = users[0]
-            if user.name in ("broadcast", "gather") or (whole and user.name == "slice"):
+            if user.name in ("broadcast", "gather", "window") or (whole and user.name == "slice"):
                 return None, False  # read often, or in part where TensorFlow checks every index
             if user.name not in INDEX_MAPS:
                 return user, reordered

@@ -31,7 +31,7 @@ def materialize(graph: Graph) -> None:
                     if operand not in copies:
                         copies[operand] = copy(operand, op.source)
                     op.operands[i] = copies[operand]
-        elif op.name in ("slice", "pad", "gather") and _reads_gather(op.operands[0]):
+        elif op.name in ("slice", "pad", "window", "gather") and _reads_gather(op.operands[0]):
             # TensorFlow checks every index, read or not: a stored gather checks them all.
             op.operands[0] = copy(op.operands[0], op.source)
         elif (

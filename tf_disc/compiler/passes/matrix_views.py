@@ -56,7 +56,7 @@ def _axes(value: Value) -> tuple[Value, Dim, list[_Axis]] | None:
     if op is None or op.name not in INDEX_MAPS:
         parts = zip(value.dims, row_major(value.dims), strict=True)
         return value, as_dim(0), [((d, s),) for d, s in parts]
-    if op.name in ("pad", "gather", "iota", "const", "sizes"):
+    if op.name in ("pad", "window", "gather", "iota", "const", "sizes"):
         return None
     inner = _axes(op.operands[0])
     if inner is None:

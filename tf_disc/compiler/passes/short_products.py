@@ -16,7 +16,7 @@ from tf_disc.compiler.passes.materialize import storage_of
 from tf_disc.compiler.passes.views import has_dense_rows, strided_view
 
 #: Index maps of one operand, whose elements come out unchanged.
-_MOVED = ("reshape", "transpose", "broadcast", "slice")
+_MOVED = ("reshape", "transpose", "broadcast", "slice", "window")
 
 
 def short_products(graph: Graph) -> None:
@@ -85,7 +85,18 @@ class _Rewriter:
         if op.operands[0] is operand:
             return op.result
         type_ = TensorType(operand.dtype, op.result.dims)
-        new = Op(op.name, [operand], [type_], op.attrs, source=op.source)
+        others = op.operands[1:]
+        if op.name == "window":
+            (fill,) = others
+            assert fill.op is not None
+            others = [self.constant(fill.op, operand.dtype)]
+        new = Op(op.name, [operand, *others], [type_], op.attrs, source=op.source)
+        self.kept.append(new)
+        return new.result
+
+    def constant(self, op: Op, dtype: str) -> Value:
+        """The constant of another element type."""
+        new = Op("const", [], [TensorType(dtype, op.result.dims)], op.attrs, source=op.source)
         self.kept.append(new)
         return new.result
 
