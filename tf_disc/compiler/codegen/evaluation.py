@@ -39,6 +39,10 @@ from tf_disc.compiler.passes.views import (
 #: and join what is in them for each row.
 SHORT_ROW = 48
 
+#: Reductions of earlier axes over at most so many elements have no loop: what belongs to each element of a window then
+#: stands outside of the loop over columns.
+UNROLLED = 32
+
 #: The scalar function that joins two partial results of a reduction.
 COMBINE = {"sum": "add", "prod": "mul", "max": "max", "min": "min", "all": "and", "any": "or"}
 
@@ -70,6 +74,20 @@ class MatrixRow:
     batch: Coordinate
     row: Coordinate
     height: Dim
+
+
+def _is_load(value: Value) -> bool:
+    return value.op is not None and value.op.name.startswith("load")
+
+
+def _is_zero(value: Value) -> bool:
+    """True for the constant 0, not -0."""
+    op = value.op
+    return (
+        op is not None
+        and op.name in ("iconst", "fconst")
+        and str(op.attrs["value"]) in ("0", "0.0")
+    )
 
 
 class Evaluator:
@@ -504,6 +522,8 @@ class Evaluator:
         inside = read()
         self.where, self.math.may_be_empty = outside, emptied
         filled = self.evaluate(op.operands[1], ())
+        if _is_load(inside) and _is_zero(filled) and outside is None:
+            return inside  # a load gives 0 where it is masked
         lanes = any(self.b.is_lanes(v) for v in (where, inside, filled))
         return self.b.pure("select", [where, inside, filled], LoopType(op.result.dtype, lanes))
 
@@ -589,6 +609,12 @@ class Evaluator:
                 ]
                 element = self.evaluate(operand, tuple(inner))
                 return self.b.pure(COMBINE[kind], [partial, element], type_, deepest=True)
+            count = operand.dims[left[0]].value
+            if len(left) == 1 and count is not None and 0 < count <= UNROLLED:
+                for i in range(count):
+                    at = Coordinate(self.b.index(i))
+                    partial = over([], [*reduced, at], partial)
+                return partial
             position, so_far = self.b.open([LoopType("i64"), type_])
             combined = over(left[1:], [*reduced, Coordinate(position)], so_far)
             bounds = [self.b.index(0), self.size(operand.dims[left[0]]), partial]

@@ -313,6 +313,12 @@ class KernelBuilder(Evaluator):
     def _innermost_rows(self) -> Dim | None:
         """The shortest run of rows in which every operand's rows lie at equal steps; None where all rows do."""
         found: Dim | None = None
+        for op in self._column_reductions():
+            # What a window sees is found from each of the rows' axes.
+            cut = splits(op.result.dims, self.rows)
+            axes = [d for d in op.result.dims[:cut] if not d.is_one]
+            if cut is not None and len(axes) > 1 and (axes[-1].value or LEAST_RUN) >= LEAST_RUN:
+                found = axes[-1]
         for op in self.group.ops:
             for operand in op.operands:
                 view = strided_view(operand)
