@@ -8,6 +8,7 @@ import pytest
 from tests.compiler.clusters import ClusterWriter
 from tests.compiler.execute import NUMPY, Program, host_target
 from tests.compiler.samples import grouped, optimized
+from tf_disc.compiler.codegen.evaluation import UNROLLED
 from tf_disc.compiler.codegen.strip_kernel import (
     FEW_ROWS,
     NARROW,
@@ -73,11 +74,14 @@ def test_the_middle_axis_with_what_follows(target: str) -> None:
 def test_narrow_columns_stay_in_lanes_of_several_rows() -> None:
     """What a strip would leave idle is left to the flat form."""
 
-    def strips(columns: int | None) -> list[bool]:
+    def strips(columns: int | None, rows: int = 90) -> list[bool]:
         w = ClusterWriter()
-        x = w.tensor("x", np.zeros((9, columns or 50), np.float32), [9, columns])
+        x = w.tensor("x", np.zeros((rows, columns or 50), np.float32), [rows, columns])
         total = w.node("Sum", x, w.constant([0]), keep_dims=False)
         return [bool(strip_reductions(g)) for g in grouped(optimized(w.cluster(total)))[0]]
 
     assert strips(NARROW - 1) == [False]
     assert strips(NARROW) == strips(None) == [True]
+    # So few rows that a column's sum is one expression.
+    assert strips(None, rows=UNROLLED) == [False]
+    assert strips(None, rows=UNROLLED + 1) == [True]

@@ -530,10 +530,13 @@ def _lanes_go_on(value: Value, rows: Dim, inlined: set[Op]) -> bool:
             return True
         if op.name in ("reshape", "broadcast"):
             inner = op.operands[0]
-            step = through_broadcast(value.dims, inner.dims, rows)
-            if op.name == "broadcast" and step == ROW:
-                return True
-            whole = splits(inner.dims, rows) is not None if op.name == "reshape" else step == FULL
+            if op.name == "reshape":
+                whole = splits(inner.dims, rows) is not None
+            else:
+                step = through_broadcast(value.dims, inner.dims, rows)
+                if step == ROW:
+                    return True
+                whole = step == FULL
             if whole:
                 value = inner
                 continue
