@@ -34,7 +34,7 @@ def _bottlenecks():
 
 
 def _squeezed():
-    """Depthwise convolutions with swish, scaled by what is squeezed out of all places; pools and groups."""
+    """Depthwise convolutions with swish, scaled by what is squeezed out of all places; pools, groups and dilations."""
     image = layers.Input((None, None, 3))
     x = layers.Conv2D(32, 3, strides=2, padding="same", activation="swish")(image)
     x = layers.DepthwiseConv2D(5, padding="same", activation="swish")(x)
@@ -44,6 +44,7 @@ def _squeezed():
     )
     x = layers.AveragePooling2D(2, padding="same")(layers.Multiply()([x, scale]))
     x = layers.Conv2D(24, 3, padding="same", groups=4)(x)
+    x = layers.Conv2D(16, 3, padding="same", dilation_rate=2)(x)
     return keras.Model(image, layers.Conv2D(7, 1)(x))
 
 

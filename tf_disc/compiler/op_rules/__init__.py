@@ -24,6 +24,7 @@ from tf_disc.compiler.op_rules import (
     scatter,
     shapes,
     slices,
+    space_blocks,
     stitch,
 )
 from tf_disc.compiler.op_rules.record import OpRule
@@ -47,6 +48,7 @@ _FAMILIES = (
     stitch,
     gathers,
     padding,
+    space_blocks,
     scans,
     scatter,
 )

@@ -41,8 +41,8 @@ LEFT: tuple[tuple[str, tuple[str, ...]], ...] = (
         "convolution and pooling run on TensorFlow's own kernels",
         ("Conv2DBackprop*", "Conv3DBackprop*", "Conv", "DepthwiseConv2dNativeBackprop*", "MaxPoolGrad*", "MaxPool3DGrad*",
          "AvgPoolGrad", "AvgPool3DGrad", "MaxPoolV2", "MaxPoolWithArgmax", "FractionalMaxPool*",
-         "FractionalAvgPool*", "Dilation2D*", "LRN", "LRNGrad", "SpaceToBatch*", "BatchToSpace*",
-         "SpaceToDepth", "DepthToSpace"),
+         "FractionalAvgPool*", "Dilation2D*", "LRN", "LRNGrad", "SpaceToBatch",
+         "BatchToSpace"),
     ),
     (
         "it resizes or samples images",
