@@ -63,7 +63,7 @@ class Outcome:
     error: str = ""
 
 
-class _UnsteadyError(Exception):
+class UnsteadyError(Exception):
     """A disturbed run fails where the undisturbed one does not: its call cannot be judged."""
 
 
@@ -88,7 +88,7 @@ def check(recipe: Recipe) -> Verdict:
     for i, (want, have) in enumerate(zip(expected, found, strict=True)):
         try:
             problem = _agree(plain, i, want, have)
-        except _UnsteadyError:
+        except UnsteadyError:
             verdict.unjudged += 1
             continue
         if problem:
@@ -138,7 +138,7 @@ class Side:
     def disturbed(self, i: int, seeds: range, scale: float = 1.0) -> list[list[Any]]:
         """Outputs and variables of disturbed runs of a call of this side's graph.
 
-        Raises _UnsteadyError where one takes a way that TensorFlow refuses: a predicate may go either way.
+        Raises UnsteadyError where one takes a way that TensorFlow refuses: a predicate may go either way.
         """
         concrete = self.function.get_concrete_function()
         inputs = [tf.constant(a) for a in make_inputs(self.recipe, self.recipe.calls[i])]
@@ -151,7 +151,7 @@ class Side:
             try:
                 outputs = disturb.run_graph(concrete.graph, [*inputs, *captured], hook)
             except tf.errors.OpError as error:
-                raise _UnsteadyError from error
+                raise UnsteadyError from error
             found.append([o.numpy() for o in outputs] + [v.numpy() for v in fresh])
         return found
 

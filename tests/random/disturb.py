@@ -33,7 +33,7 @@ EXACT = frozenset({
     "Abs", "Add", "AddN", "AddV2", "BiasAdd", "BiasAddV1", "Cast", "Ceil", "ClipByValue", "Div",
     "DivNoNan", "EnsureShape", "Floor", "FloorDiv", "FloorMod", "Identity", "LeakyRelu",
     "LeakyReluGrad", "Max", "Maximum", "Min", "Minimum", "Mod", "Mul", "MulNoNan", "Neg",
-    "OnesLike", "PreventGradient", "RealDiv", "Relu", "Relu6", "Relu6Grad",
+    "MaxPool", "MaxPool3D", "OnesLike", "PreventGradient", "RealDiv", "Relu", "Relu6", "Relu6Grad",
     "ReluGrad", "Rint", "Round", "Select", "SelectV2", "Sign", "Snapshot", "Softsign", "Sqrt",
     "Square", "SquaredDifference", "StopGradient", "Sub", "TensorScatterMax",
     "TensorScatterMin", "TensorScatterUpdate", "TruncateDiv", "TruncateMod",
@@ -41,8 +41,9 @@ EXACT = frozenset({
 })  # fmt: skip
 #: Sums: which operands they multiply or add up, all of them by magnitude.
 _SUMS = frozenset({
-    "BatchMatMul", "BatchMatMulV2", "BatchMatMulV3", "BiasAddGrad", "Cumsum", "Einsum",
-    "L2Loss", "MatMul", "Mean", "MirrorPadGrad", "ScatterNd", "SegmentSum", "SparseSegmentSum",
+    "AvgPool", "AvgPool3D", "BatchMatMul", "BatchMatMulV2", "BatchMatMulV3", "BiasAddGrad", "Conv2D", "Conv3D",
+    "Cumsum", "DepthwiseConv2dNative", "Einsum", "L2Loss",
+    "MatMul", "Mean", "MirrorPadGrad", "ScatterNd", "SegmentSum", "SparseSegmentSum",
     "Sum", "TensorScatterAdd", "TensorScatterSub", "UnsortedSegmentSum",
 })  # fmt: skip
 #: Long compositions: what they give for operands a little off, as a backward stable algorithm may.

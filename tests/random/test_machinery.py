@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from tests.random import compare, disturb
 from tests.random.arrays import NUMPY
-from tests.random.check import Side, check, plain_tensorflow
+from tests.random.check import Side, UnsteadyError, check, plain_tensorflow
 from tests.random.generate import draw_recipe
 from tests.random.recipe import Body, Call, Input, Node, Recipe, Type, ops_of
 from tests.random.shrink import shrink
@@ -53,7 +53,12 @@ def test_the_interpreter_gives_tensorflows_values(seed):
             want = side.call(i)
             if want.error:
                 continue
-            (have,) = side.disturbed(i, range(1), 0.0)
+            try:
+                (have,) = side.disturbed(i, range(1), 0.0)
+            except UnsteadyError:
+                pytest.skip(
+                    "an op that TensorFlow refuses by itself, and that its optimizer dropped"
+                )
             for a, b in zip(want.outputs, have, strict=True):
                 assert compare.suspects(a, b, True).sum() <= 0.05 * a.size
 

@@ -46,7 +46,8 @@ def build(m: Maker, rule: OpRule) -> bool:
         [operand(a) for a in arg] if isinstance(arg, tuple) else operand(arg)
         for arg in example.args
     ]
-    m.add(rule.op, inputs, types, dict(example.attrs))
+    attrs = {k: list(v) if isinstance(v, tuple) else v for k, v in example.attrs.items()}
+    m.add(rule.op, inputs, types, attrs)
     return True
 
 
