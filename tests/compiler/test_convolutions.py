@@ -15,6 +15,7 @@ import tensorflow as tf
 from tests.compiler.clusters import ClusterWriter
 from tests.compiler.execute import NUMPY, RUNS_BF16, TARGETS, Program, host_target
 from tests.compiler.samples import grouped, optimized
+from tf_disc.compiler.passes.prologues import find_prologues
 from tf_disc.compiler.pipeline import compile_cluster
 
 COUNT = int(os.environ.get("DISC_RANDOM_CONVOLUTIONS", "120"))
@@ -146,6 +147,25 @@ def test_what_follows_is_computed_on_the_tile() -> None:
             expected = tf.nn.relu(tf.nn.conv2d(x, weight, 1, "SAME") * scale).numpy()
         (found,) = program([x, weight, scale])
         np.testing.assert_allclose(found, expected, rtol=1e-5, atol=2e-4)
+
+
+def test_windows_of_many_channels_never_lie_in_memory() -> None:
+    """9 * 512 elements a place: the arena holds nothing of them where rows are many."""
+    rng = np.random.default_rng(6)
+    weight = rng.normal(size=(3, 3, 512, 16)).astype(np.float32)
+    scale = np.ones(16, np.float32)
+    w = ClusterWriter()
+    x = w.tensor("x", np.zeros((1, 9, 9, 512), np.float32), [None, None, None, 512])
+    cluster = w.cluster(_block(w, x, weight, scale))
+    graph = optimized(cluster)
+    groups = grouped(graph)[0]
+    assert list(find_prologues(graph, groups).values()) == [groups[0]]
+    program = Program(compile_cluster(cluster, target=host_target()))
+    for shape in ((1, 2, 2), (1, 9, 8)):
+        x = rng.normal(size=(*shape, 512)).astype(np.float32)
+        expected = tf.nn.relu(tf.nn.conv2d(x, weight, 1, "SAME") * scale).numpy()
+        (found,) = program([x, weight, scale])
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=2e-3)
 
 
 @pytest.mark.skipif(not RUNS_BF16, reason="the CPU has no instructions for products of bf16")

@@ -15,6 +15,8 @@ from tf_disc.compiler.passes.views import FULL
 
 #: Columns of a prepared row at most: a tile of 64 rows shall stay in L2 with the product's result.
 MOST_COLUMNS = 4096
+#: The same of windows, which in memory would be many times the image.
+MOST_WINDOW_COLUMNS = 32768
 
 
 def find_prologues(graph: Graph, groups: list[Group]) -> dict[Op, Group]:
@@ -30,7 +32,8 @@ def find_prologues(graph: Graph, groups: list[Group]) -> dict[Op, Group]:
             if before is None or before is group or prepared in outputs or not _prepares(before):
                 continue
             columns = tile.operands[0].dims[-1].value
-            if columns is None or columns > MOST_COLUMNS:
+            most = MOST_WINDOW_COLUMNS if _sees_windows(before) else MOST_COLUMNS
+            if columns is None or columns > most:
                 continue
             # Nobody else reads it, nor anything on the way to it.
             value = prepared
@@ -41,6 +44,12 @@ def find_prologues(graph: Graph, groups: list[Group]) -> dict[Op, Group]:
             if alone and value is tile.operands[0] and uses.get(value) == [tile]:
                 found[tile] = before
     return found
+
+
+def _sees_windows(group: Group) -> bool:
+    """True for a loop that reads windows, seen through reshapes."""
+    operands = (storage_of(v) for op in group.ops for v in op.operands)
+    return any(v.op is not None and v.op.name == "window" for v in operands)
 
 
 def _prepares(group: Group) -> bool:
