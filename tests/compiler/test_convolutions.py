@@ -18,6 +18,7 @@ from tests.compiler.samples import grouped, optimized
 from tf_disc.compiler.passes.prologues import find_prologues
 from tf_disc.compiler.pipeline import compile_cluster
 
+RNG = np.random.default_rng(3)
 COUNT = int(os.environ.get("DISC_RANDOM_CONVOLUTIONS", "120"))
 KINDS = ("Conv2D", "DepthwiseConv2dNative", "MaxPool", "AvgPool", "Conv3D")
 
@@ -122,26 +123,26 @@ def test_agrees_with_tensorflow(seed: int) -> None:
         np.testing.assert_allclose(found, expected, rtol=1e-5, atol=4 * near)
 
 
-def _block(w: ClusterWriter, x: str, weight: Any, scale: Any) -> str:
-    """A convolution with what often follows it."""
+def _block(channels: int, filters: int, made: str = "") -> tuple[dict[str, Any], Any, Any]:
+    """A convolution by a weight, with what often follows it, of images that an op `made`: cluster, weight, scale."""
+    weight = RNG.normal(size=(3, 3, channels, filters)).astype(np.float32)
+    scale = RNG.normal(size=filters).astype(np.float32)
+    w = ClusterWriter()
+    x = w.tensor("x", np.zeros((1, 9, 9, channels), np.float32), [None, None, None, channels])
+    x = w.node(made, x) if made else x
     y = w.node("Conv2D", x, w.weight("filter", weight), strides=[1, 1, 1, 1], padding="SAME")
-    y = w.node("Mul", y, w.tensor("scale", scale, [weight.shape[-1]]))
-    return w.node("Relu", y)
+    y = w.node("Relu", w.node("Mul", y, w.tensor("scale", scale, [filters])))
+    return w.cluster(y), weight, scale
 
 
 def test_what_follows_is_computed_on_the_tile() -> None:
     """A padded convolution by a weight is one loop: windows, product, scale and activation."""
-    rng = np.random.default_rng(3)
-    weight = rng.normal(size=(3, 3, 24, 40)).astype(np.float32)
-    scale = rng.normal(size=40).astype(np.float32)
-    w = ClusterWriter()
-    x = w.tensor("x", np.zeros((1, 9, 9, 24), np.float32), [None, None, None, 24])
-    cluster = w.cluster(_block(w, x, weight, scale))
+    cluster, weight, scale = _block(24, 40)
     groups = grouped(optimized(cluster))[0]
     assert [len(g.tiles) for g in groups if g.kind == "loop"] == [0, 1]  # windows; the rest
     program = Program(compile_cluster(cluster, target=host_target()))
     for shape in ((1, 2, 3), (1, 9, 9), (2, 17, 13), (0, 4, 4)):
-        x = rng.normal(size=(*shape, 24)).astype(np.float32)
+        x = RNG.normal(size=(*shape, 24)).astype(np.float32)
         expected = np.zeros((*shape, 40))
         if x.size:
             expected = tf.nn.relu(tf.nn.conv2d(x, weight, 1, "SAME") * scale).numpy()
@@ -151,18 +152,13 @@ def test_what_follows_is_computed_on_the_tile() -> None:
 
 def test_windows_of_many_channels_never_lie_in_memory() -> None:
     """9 * 512 elements a place: the arena holds nothing of them where rows are many."""
-    rng = np.random.default_rng(6)
-    weight = rng.normal(size=(3, 3, 512, 16)).astype(np.float32)
-    scale = np.ones(16, np.float32)
-    w = ClusterWriter()
-    x = w.tensor("x", np.zeros((1, 9, 9, 512), np.float32), [None, None, None, 512])
-    cluster = w.cluster(_block(w, x, weight, scale))
+    cluster, weight, scale = _block(512, 16)
     graph = optimized(cluster)
     groups = grouped(graph)[0]
     assert list(find_prologues(graph, groups).values()) == [groups[0]]
     program = Program(compile_cluster(cluster, target=host_target()))
     for shape in ((1, 2, 2), (1, 9, 8)):
-        x = rng.normal(size=(*shape, 512)).astype(np.float32)
+        x = RNG.normal(size=(*shape, 512)).astype(np.float32)
         expected = tf.nn.relu(tf.nn.conv2d(x, weight, 1, "SAME") * scale).numpy()
         (found,) = program([x, weight, scale])
         np.testing.assert_allclose(found, expected, rtol=1e-4, atol=2e-3)
@@ -171,19 +167,14 @@ def test_windows_of_many_channels_never_lie_in_memory() -> None:
 @pytest.mark.skipif(not RUNS_BF16, reason="the CPU has no instructions for products of bf16")
 def test_images_are_rounded_where_they_are_made() -> None:
     """With bf16 each element is rounded once, not once a window that sees it."""
-    rng = np.random.default_rng(4)
-    weight = rng.normal(size=(3, 3, 24, 40)).astype(np.float32)
-    scale = rng.normal(size=40).astype(np.float32)
-    w = ClusterWriter()
-    x = w.tensor("x", np.zeros((1, 9, 9, 24), np.float32), [None, None, None, 24])
-    cluster = w.cluster(_block(w, w.node("Tanh", x), weight, scale))
+    cluster, weight, scale = _block(24, 40, made="Tanh")
     artifact = compile_cluster(
         cluster, target="x86-64-v4", features="+avx512bf16", precision="bf16"
     )
     assert "packed=bf16" in artifact.manifest
     program = Program(artifact)
     for shape in ((1, 2, 3), (2, 17, 13)):
-        x = rng.normal(size=(*shape, 24)).astype(np.float32)
+        x = RNG.normal(size=(*shape, 24)).astype(np.float32)
         rounded = tf.cast(tf.cast(tf.tanh(x), tf.bfloat16), tf.float32)
         filters = tf.cast(tf.cast(weight, tf.bfloat16), tf.float32)
         expected = tf.nn.relu(tf.nn.conv2d(rounded, filters, 1, "SAME") * scale).numpy()

@@ -31,8 +31,7 @@ TOLERANCE: dict[Any, float] = {
 SUMS = {
     "Sum", "Mean", "Prod", "L2Loss", "Softmax", "LogSoftmax", "BiasAddGrad", "FusedBatchNorm", "FusedBatchNormV2",
     "FusedBatchNormV3", "FusedBatchNormGrad", "FusedBatchNormGradV2", "FusedBatchNormGradV3",
-    "SoftmaxCrossEntropyWithLogits", "SparseSoftmaxCrossEntropyWithLogits", "Conv2D", "Conv3D", "DepthwiseConv2dNative",
-    "AvgPool", "AvgPool3D",
+    "SoftmaxCrossEntropyWithLogits", "SparseSoftmaxCrossEntropyWithLogits", "AvgPool", "AvgPool3D",
 }  # fmt: skip
 #: Ops that compute one element after another, as TensorFlow does: they round alike.
 IN_ORDER = ("Cum", "UnsortedSegment", "ScatterNd", "TensorScatter")

@@ -76,6 +76,11 @@ class MatrixRow:
     height: Dim
 
 
+def is_unrolled(count: Dim) -> bool:
+    """True where the innermost axis of a reduction of earlier axes has no loop."""
+    return count.value is not None and 0 < count.value <= UNROLLED
+
+
 def _is_load(value: Value) -> bool:
     return value.op is not None and value.op.name.startswith("load")
 
@@ -125,9 +130,8 @@ class Evaluator:
         )
         self.lone_vectors = False  # what follows a vector in memory is not written right after it
         self.past_caches = False  # some store goes past the caches
-        self.from_lines = False  # the loop begins where a line does, or ends in front of the first
-        self.line_parts: Value | None = None  # which of the two parts is the first
-        self.row_past: Value | None = None  # whether its stores go past the caches
+        # Where a loop is cut at a row's first line: whether the part's stores go past the caches.
+        self.part_past: Value | None = None
         # Where lanes are rows: the end of the rows, and the buffers in which full operands stand turned.
         self.lanes_end: Value | None = None
         self.turned_views: dict[View, Value] = {}  # the same of a transpose kernel's operands
@@ -474,7 +478,7 @@ class Evaluator:
             if not attrs["inside"]:
                 # In front of the operand the number is negative: huge, read without sign, so out of range.
                 condition = self.math.in_range(at, self.size(operand.dims[1 + axis]))
-                where = condition if where is None else self._both(where, condition)
+                where = self.both(where, condition)
             inner.append(at)
         place = (*inner, outer[-1])
         return self._filled(op, where, lambda: self.evaluate(operand, place))
@@ -509,7 +513,7 @@ class Evaluator:
         if axis.old != axis.new or axis.stride != 1:
             conditions.append(self.math.in_range(at, self.size(axis.old)))
         for condition in conditions:
-            where = condition if where is None else self._both(where, condition)
+            where = self.both(where, condition)
         return at, where
 
     def _filled(self, op: Op, where: Value | None, read: Callable[[], Value]) -> Value:
@@ -517,7 +521,7 @@ class Evaluator:
         if where is None:
             return read()
         outside = self.where
-        self.where = where if outside is None else self._both(outside, where)
+        self.where = self.both(outside, where)
         emptied, self.math.may_be_empty = self.math.may_be_empty, True
         inside = read()
         self.where, self.math.may_be_empty = outside, emptied
@@ -527,7 +531,10 @@ class Evaluator:
         lanes = any(self.b.is_lanes(v) for v in (where, inside, filled))
         return self.b.pure("select", [where, inside, filled], LoopType(op.result.dtype, lanes))
 
-    def _both(self, a: Value, b: Value) -> Value:
+    def both(self, a: Value | None, b: Value) -> Value:
+        """Where both conditions hold; None always does."""
+        if a is None:
+            return b
         lanes = self.b.is_lanes(a) or self.b.is_lanes(b)
         return self.b.pure("and", [a, b], LoopType("bool", lanes))
 
@@ -609,9 +616,9 @@ class Evaluator:
                 ]
                 element = self.evaluate(operand, tuple(inner))
                 return self.b.pure(COMBINE[kind], [partial, element], type_, deepest=True)
-            count = operand.dims[left[0]].value
-            if len(left) == 1 and count is not None and 0 < count <= UNROLLED:
-                for i in range(count):
+            count = operand.dims[left[0]]
+            if len(left) == 1 and is_unrolled(count):
+                for i in range(count.value or 0):
                     at = Coordinate(self.b.index(i))
                     partial = over([], [*reduced, at], partial)
                 return partial

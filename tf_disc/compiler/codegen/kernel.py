@@ -8,7 +8,7 @@ is needed is evaluation.py's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tf_disc.compiler.codegen.coordinates import Coordinate
@@ -313,24 +313,24 @@ class KernelBuilder(Evaluator):
     def _innermost_rows(self) -> Dim | None:
         """The shortest run of rows in which every operand's rows lie at equal steps; None where all rows do."""
         found: Dim | None = None
+        for dims in self._row_axes():
+            if len(dims) < 2 or (dims[-1].value or LEAST_RUN) < LEAST_RUN:
+                continue
+            if found is None or found % dims[-1] == 0:
+                found = dims[-1]
+        return found
+
+    def _row_axes(self) -> Iterator[Sequence[Dim]]:
+        """The axes that the rows' number is divided into, for what each op reads."""
         for op in self._column_reductions():
             # What a window sees is found from each of the rows' axes.
             cut = splits(op.result.dims, self.rows)
-            axes = [d for d in op.result.dims[:cut] if not d.is_one]
-            if cut is not None and len(axes) > 1 and (axes[-1].value or LEAST_RUN) >= LEAST_RUN:
-                found = axes[-1]
-        for op in self.group.ops:
-            for operand in op.operands:
-                view = strided_view(operand)
-                cut = splits(operand.dims, self.rows)
-                if view is None or cut is None or not self._loadable(view.base):
-                    continue
-                dims, _ = collapsed(view.dims[:cut], view.strides[:cut])
-                if len(dims) < 2 or (dims[-1].value or LEAST_RUN) < LEAST_RUN:
-                    continue
-                if found is None or found % dims[-1] == 0:
-                    found = dims[-1]
-        return found
+            if cut is not None:
+                yield [d for d in op.result.dims[:cut] if not d.is_one]
+        for operand in (v for op in self.group.ops for v in op.operands):
+            view, cut = strided_view(operand), splits(operand.dims, self.rows)
+            if view is not None and cut is not None and self._loadable(view.base):
+                yield collapsed(view.dims[:cut], view.strides[:cut])[0]
 
     def _rows_in_lanes(
         self, begin: Value, end: Value, depth: dict[Value, int], kept: list[Value]
@@ -463,7 +463,7 @@ class KernelBuilder(Evaluator):
             return
         assert at.base is not None
         pointer, stored = self.buffer(value), self.evaluate(value, level)
-        past = self.row_past
+        past = self.part_past
         if past is None and not at.uniform and self.whole_lines:
             past = self._past_caches(value)
         if past is None:
@@ -473,8 +473,10 @@ class KernelBuilder(Evaluator):
                 "store_past_caches", [pointer, at.base, stored, past], alone=self.lone_vectors
             )
 
-    def _past_caches(self, value: Value) -> Value | None:
+    def _past_caches(self, value: Value, from_lines: bool = False) -> Value | None:
         """bool: whether a full value goes to memory past the caches; None where it never does.
+
+        `from_lines`: the loop begins where a line does, wherever rows begin.
 
         What is larger than the caches is not found there by its reader, and a line that is written whole need not be
         read first: a third less traffic. Pieces of a line, where rows begin anywhere, were slower than plain stores.
@@ -483,14 +485,14 @@ class KernelBuilder(Evaluator):
         if self.group.tiles or size < 4 or not self._may_be_large(value):
             return None
         row = self.columns * size
-        rows_begin_lines = self.group.flat or self.from_lines
+        rows_begin_lines = self.group.flat or from_lines
         if row.value is not None and row.value % LINE_BYTES and not rows_begin_lines:
             return None
         self.past_caches = True
         flag = LoopType("bool")
         large = self.b.pure("le", [self.b.index(PAST_CACHES), self.size(total)], flag)
         whole = self.b.pure("begins_line", [self.buffer(value)], flag)
-        if self.from_lines:
+        if from_lines:
             long = self.b.pure("le", [self.b.index(LONG_ROW_BYTES), self.size(row)], flag)
             whole = self.b.pure("and", [whole, long], flag)
         elif row.value is None and not self.group.flat:
@@ -530,9 +532,9 @@ class KernelBuilder(Evaluator):
         ]
         types = [LoopType(op.result.dtype, True) for op in reductions]
         end = self.size(self.columns) if self.columns_end is None else self.columns_end
-        begin, self.from_lines = self.b.index(0), self._writes_lines(reductions, store)
-        if self.from_lines:
-            begin, end = self._open_line_parts(store)
+        begin, first_part = self.b.index(0), None
+        if self._writes_lines(reductions, store):
+            first_part, begin, end = self._open_line_parts(store)
         n, *partial = self.b.open([LoopType("i64"), *types])
         self.column = self.kept_at = Coordinate(n, 1)
         if self.lanes_end is not None:
@@ -565,8 +567,9 @@ class KernelBuilder(Evaluator):
             self.reduced[op.result] = (
                 total if self.join_rest is None else self.join_rest(kind, op, total)
             )
-        if self.from_lines:
-            self._close_line_parts()
+        if first_part is not None:
+            self.b.close("for", [first_part, self.b.index(2)], [], step=1)
+            self.part_past = None
 
     def _writes_lines(self, reductions: list[Op], store: list[Value]) -> bool:
         """Whether a phase's loop is cut where a cache line begins, so that long rows of any length go past the caches."""
@@ -580,8 +583,10 @@ class KernelBuilder(Evaluator):
         row = self.columns * size
         return row.value is None or (row.value % LINE_BYTES != 0 and row.value >= LONG_ROW_BYTES)
 
-    def _open_line_parts(self, store: list[Value]) -> tuple[Value, Value]:
-        """Begins a loop over a row's parts, in front of its first whole line and from there on: a part's bounds.
+    def _open_line_parts(self, store: list[Value]) -> tuple[Value, Value, Value]:
+        """Begins a loop over a row's parts, in front of its first whole line and from there on.
+
+        Gives the number of the first part, and the bounds of a part.
 
         Where rows do not go past the caches or begin with a line, the second part is all of the row.
         """
@@ -590,29 +595,23 @@ class KernelBuilder(Evaluator):
         assert start is not None
         line = self.b.index(LINE_BYTES // item)
         into = self.b.int_op("imod", self.b.int_op("imul", start, columns), line)
-        past = self._past_caches(store[0])
-        for value in store[1:]:
-            other = self._past_caches(value)
-            assert past is not None and other is not None
-            past = self.b.pure("and", [past, other], LoopType("bool"))
+        past: Value | None = None
+        for value in store:
+            this = self._past_caches(value, from_lines=True)
+            assert this is not None
+            past = self.both(past, this)
         assert past is not None
         into = self.b.pure("select", [past, into, self.b.index(0)], LoopType("i64"))
         in_front = self.b.int_op("imod", self.b.int_op("isub", line, into), line)
         none = self.b.pure("eq", [in_front, self.b.index(0)], LoopType("bool"))
         first = self.b.pure("select", [none, self.b.index(1), self.b.index(0)], LoopType("i64"))
         (part,) = self.b.open([LoopType("i64")])
-        self.line_parts = first
         is_front = self.b.pure("eq", [part, self.b.index(0)], LoopType("bool"))
         no = self.b.pure("iconst", [], LoopType("bool"), value=0)
         # The front can be longer than a vector of less than a line.
-        self.row_past = self.b.pure("select", [is_front, no, past], LoopType("bool"))
+        self.part_past = self.b.pure("select", [is_front, no, past], LoopType("bool"))
         end = self.b.pure("select", [is_front, in_front, columns], LoopType("i64"))
-        return self.b.int_op("imul", part, in_front), end
-
-    def _close_line_parts(self) -> None:
-        assert self.line_parts is not None
-        self.b.close("for", [self.line_parts, self.b.index(2)], [], step=1)
-        self.line_parts, self.row_past, self.from_lines = None, None, False
+        return first, self.b.int_op("imul", part, in_front), end
 
     def _concat(self, begin: Value, end: Value) -> None:
         (op,) = self.group.ops

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from tf_disc.compiler.codegen.coordinates import Coordinate
 from tf_disc.compiler.codegen.costs import LANE_OPS_PER_NS, reduction_step
-from tf_disc.compiler.codegen.evaluation import COMBINE, UNROLLED
+from tf_disc.compiler.codegen.evaluation import COMBINE, is_unrolled
 from tf_disc.compiler.codegen.kernel import Kernel, KernelBuilder
 from tf_disc.compiler.ir.dims import Dim, as_dim, divided_up, product
 from tf_disc.compiler.ir.graph import Op, Value
@@ -39,7 +39,7 @@ def strip_reductions(group: Group) -> list[Op]:
         return []
     first = found[0]
     axes, dims = first.attrs["axes"], first.operands[0].dims
-    if dims[axes[0]].value is not None and dims[axes[0]].value <= UNROLLED:
+    if is_unrolled(dims[axes[0]]):
         return []  # so few rows that each column's sum is one expression
     inner = [d for d in dims[axes[0] + 1 :] if not d.is_one]
     if len(axes) != 1 or len(inner) != 1 or (inner[0].value or NARROW) < NARROW:

@@ -17,6 +17,7 @@ from tf_disc.compiler.ir.contents import joined, known_sizes, read_through, stri
 from tf_disc.compiler.ir.dims import Dim, DimLike, as_dim, product
 from tf_disc.compiler.ir.functions import FUNCTIONS, fold
 from tf_disc.compiler.ir.graph import Graph, Guard, Op, Value
+from tf_disc.compiler.ir.short_values import is_widened
 from tf_disc.compiler.ir.types import FLOATS, SHORT_FLOATS, TensorType, rounded, tensor
 
 #: Integer tensors up to this many elements have their contents followed.
@@ -353,21 +354,15 @@ class GraphBuilder:
         """What a window of `size` sees at each place: [n, y…, c] to [n, out…, size…, c].
 
         Element k of the window at place o of an axis is the operand's element o * stride + k * dilation - begin, and
-        `fill` (rank 0) where the operand has none. `inside`: it always has, by the caller's word.
+        `fill` (rank 0) where the operand has none. `inside`: it always has, by the caller's word, and begins at 0.
         """
-        rank = len(value.dims)
         starts = tuple(as_dim(b) for b in begin)
-        places = tuple(as_dim(o) for o in out)
-        if inside and all(k == 1 for k in size):
-            first = [as_dim(0) - b for b in starts]
-            value = self.slice(
-                value,
-                [as_dim(0), *first, as_dim(0)],
-                [value.dims[0], *places, value.dims[-1]],
-                [1, *strides, 1],
-            )
-            return self.reshape(value, [value.dims[0], *places, *size, value.dims[rank - 1]])
+        places = [as_dim(o) for o in out]
         dims: list[DimLike] = [value.dims[0], *places, *size, value.dims[-1]]
+        if inside and all(k == 1 for k in size):
+            counts = [value.dims[0], *places, value.dims[-1]]
+            value = self.slice(value, [0] * len(counts), counts, [1, *strides, 1])
+            return self.reshape(value, dims)
         return self.emit(
             "window", [value, fill], value.dtype, dims,
             size=tuple(size), begin=starts, strides=tuple(strides), dilations=tuple(dilations), inside=inside,
@@ -514,14 +509,7 @@ class GraphBuilder:
 
     def _rounded(self, value: Value) -> Value:
         """f32 numbers that bf16 has: widened again; the same value where that is known of them already."""
-        source = value
-        while source.op is not None and source.op.name in ("reshape", "transpose", "window"):
-            source = source.op.operands[0]
-        if (
-            source.op is not None
-            and source.op.name == "cast"
-            and source.op.operands[0].dtype == "bf16"
-        ):
+        if is_widened(value):
             return value
         return self.elementwise("cast", self.elementwise("cast", value, dtype="bf16"), dtype="f32")
 

@@ -68,6 +68,8 @@ def _window(op: Op) -> str:
     out = op.result.dims
     if len(out) != 2 + 2 * spatial or (out[0], out[-1]) != (value.dims[0], value.dims[-1]):
         return f"of {value.type} gives {op.result.type}"
+    if attrs["inside"] and any(b != 0 for b in attrs["begin"]):
+        return f"begins inside at {attrs['begin']}"
     same = all(d == n for d, n in zip(out[1 + spatial : -1], attrs["size"], strict=True))
     return "" if same else f"of size {attrs['size']} gives {op.result.type}"
 

@@ -11,6 +11,7 @@ from tf_disc.compiler.op_rules import examples
 from tf_disc.compiler.op_rules.arithmetic import unary
 from tf_disc.compiler.op_rules.dtypes import ANY, FLOATING, NUMBERS, single
 from tf_disc.compiler.op_rules.record import Arg, Dims, Example, OpRule, RuleContext, same_as_first
+from tf_disc.compiler.op_rules.windows import channels_first
 
 #: Klambauer et al. 2017, "Self-Normalizing Neural Networks".
 SELU_SCALE = 1.0507009873554804934193349852946
@@ -127,7 +128,7 @@ def _bias_shape(c: RuleContext) -> list[Dims]:
 
 
 def _channels(c: RuleContext) -> int:
-    return 1 if c.attr("data_format", "NHWC") == "NCHW" else len(c[0].dims) - 1
+    return 1 if channels_first(c) else len(c[0].dims) - 1
 
 
 def _bias_add(c: RuleContext) -> Value:

@@ -6,6 +6,7 @@ from tf_disc.compiler.ir.dims import Dim, as_dim
 from tf_disc.compiler.ir.graph import Value
 from tf_disc.compiler.op_rules.dtypes import INDEX, NUMBERS
 from tf_disc.compiler.op_rules.record import Arg, Dims, Example, OpRule, RuleContext, i32
+from tf_disc.compiler.op_rules.windows import channels_first
 
 
 def _is_one(c: RuleContext, size: Dim) -> bool:
@@ -55,7 +56,7 @@ def _channel(c: RuleContext) -> int:
     rank = len(c[0].dims)
     if rank < 2:
         raise c.unsupported("BiasAddGrad takes rank 2 or more")
-    return 1 if c.attr("data_format", "NHWC") == "NCHW" else rank - 1
+    return 1 if channels_first(c) else rank - 1
 
 
 def _bias_gradient(c: RuleContext) -> Value:

@@ -15,9 +15,10 @@ from tf_disc.compiler.op_rules.record import (
     RuleContext,
     ShapeRule,
 )
+from tf_disc.compiler.op_rules.reductions import narrow, wide
 from tf_disc.compiler.op_rules.windows import (
     Windows,
-    dims_channels_last,
+    channels_last,
     from_channels_last,
     in_data_format,
     spatial_numbers,
@@ -37,7 +38,7 @@ class _Convolution:
         self.c = c
         if len(c[0].dims) != rank or len(c[1].dims) != rank:
             raise c.unsupported(f"takes operands of rank {rank}")
-        dims = dims_channels_last(c, c[0].dims)
+        dims = channels_last(c, c[0].dims)
         *sizes, self.depth, self.filters = c[1].dims
         # A filter of another size is another program: this one is for the call's.
         self.size = [
@@ -131,10 +132,7 @@ def _depthwise_shape(c: RuleContext) -> list[Dims]:
 def _depthwise(c: RuleContext) -> Value:
     """A sum over the window of its elements, each times its weight."""
     n = _Depthwise(c)
-    x, weights = to_channels_last(c, c[0]), c[1]
-    short = x.dtype in ("f16", "bf16")
-    if short:
-        x, weights = (c.b.elementwise("cast", v, dtype="f32") for v in (x, weights))
+    x, weights = wide(c, to_channels_last(c, c[0])), wide(c, c[1])
     patches = n.windows.over(c, x, zero_of(c, x.dtype))
     if not n.multiplier.is_one:
         patches = c.b.reshape(patches, [*patches.dims, 1])
@@ -143,8 +141,7 @@ def _depthwise(c: RuleContext) -> Value:
     weights = c.b.reshape(weights, [product(n.size), n.dims[-1]])
     terms = c.b.elementwise("mul", patches, weights)
     total = c.b.reduce("sum", terms, [len(n.dims) - 1])
-    result = from_channels_last(c, total)
-    return c.b.elementwise("cast", result, dtype=c[0].dtype) if short else result
+    return narrow(c, from_channels_last(c, total))
 
 
 # -- examples ------------------------------------------------------------------------------

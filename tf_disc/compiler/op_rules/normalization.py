@@ -5,6 +5,7 @@ from __future__ import annotations
 from tf_disc.compiler.ir.dims import Dim, as_dim, product
 from tf_disc.compiler.ir.graph import Value
 from tf_disc.compiler.op_rules.record import Arg, Dims, Example, OpRule, RuleContext
+from tf_disc.compiler.op_rules.windows import channels_first
 
 
 class _Norm:
@@ -15,14 +16,14 @@ class _Norm:
         self.b = c.b
         if len(x.dims) != 4:
             raise c.unsupported("takes x of rank 4")
-        channels_first = c.attr("data_format", "NHWC") == "NCHW"
-        self.size = x.dims[1 if channels_first else 3]
+        first_axis = channels_first(c)
+        self.size = x.dims[1 if first_axis else 3]
         for v in vectors:
             if len(v.dims) != 1:
                 raise c.unsupported("scale, offset, mean and variance are vectors")
             c.b.require(v.dims[0], "==", self.size, "an element a channel")
         # As few axes as there can be, so that no kernel divides positions: [rows, channels] or [batch, channels, pixels].
-        first, last = (1, 2) if channels_first else (3, 4)
+        first, last = (1, 2) if first_axis else (3, 4)
         self.dims = (product(x.dims[:first]), self.size, product(x.dims[last:]))
         self.shape = x.dims
         self.axes = [0, 2]

@@ -6,7 +6,7 @@ from tf_disc.compiler.ir.dims import Dim, as_dim
 from tf_disc.compiler.ir.graph import Value
 from tf_disc.compiler.op_rules.dtypes import ANY, FLOATING, INDEX, NUMBERS
 from tf_disc.compiler.op_rules.examples import of_every_type
-from tf_disc.compiler.op_rules.record import Arg, Dims, Example, OpRule, RuleContext, i32
+from tf_disc.compiler.op_rules.record import Arg, Dims, Example, OpRule, RuleContext, i32, i32_pairs
 from tf_disc.compiler.op_rules.slices import part, strided_parts
 
 
@@ -139,10 +139,6 @@ def _lower_slice_grad(c: RuleContext) -> Value:
     return c.b.pad(value, zero, begin, c.sizes(0), [abs(s) for s in steps])
 
 
-def _pairs(*values: int) -> Arg:
-    return Arg("i32", (len(values) // 2, 2), values=values)
-
-
 _PADS: tuple[tuple[str, tuple[int, ...], tuple[int, ...]], ...] = (
     ("f32", (5,), (2, 3)), ("f32", (3, 5), (0, 0, 1, 2)), ("f32", (3, 5), (2, 1, 0, 0)), ("f32", (2, 7, 5, 3),
     (0, 0, 1, 1, 2, 1, 0, 0)),
@@ -176,21 +172,21 @@ dict[str, int]], ...] = (
 _RULES: list[OpRule] = [
     OpRule(
         "Pad", {"T": ANY, "Tpaddings": INDEX}, _padded, _pad,
-        tuple(Example((Arg(dtype, dims), _pairs(*p))) for dtype, dims, p in _PADS)
-        + (Example((Arg("f32", (2,)), _pairs(-1, 3)), error="InvalidArgument"),
-           Example((Arg("f32", (2,)), _pairs(0, 0, 0, 0)), error="InvalidArgument")),
+        tuple(Example((Arg(dtype, dims), i32_pairs(*p))) for dtype, dims, p in _PADS)
+        + (Example((Arg("f32", (2,)), i32_pairs(-1, 3)), error="InvalidArgument"),
+           Example((Arg("f32", (2,)), i32_pairs(0, 0, 0, 0)), error="InvalidArgument")),
         cost="move", by_length=(1,),
     ),
     OpRule(
         "PadV2", {"T": ANY, "Tpaddings": INDEX}, _padded, _pad,
-        tuple(Example((Arg(dtype, dims), _pairs(*p), Arg(dtype))) for dtype, dims, p in _PADS)
-        + (Example((Arg("f32", (2,)), _pairs(1, -3), Arg("f32")), error="InvalidArgument"),),
+        tuple(Example((Arg(dtype, dims), i32_pairs(*p), Arg(dtype))) for dtype, dims, p in _PADS)
+        + (Example((Arg("f32", (2,)), i32_pairs(1, -3), Arg("f32")), error="InvalidArgument"),),
         cost="move", by_length=(1,),
     ),
     OpRule(
         "MirrorPad", {"T": ANY, "Tpaddings": INDEX}, _mirrored, _mirror_pad,
-        tuple(Example((Arg(dtype, dims), _pairs(*p)), {"mode": mode}) for dtype, dims, p, mode in _MIRRORS)
-        + tuple(Example((Arg("f32", dims), _pairs(*p)), {"mode": mode}, error="InvalidArgument") for dims, p, mode in (
+        tuple(Example((Arg(dtype, dims), i32_pairs(*p)), {"mode": mode}) for dtype, dims, p, mode in _MIRRORS)
+        + tuple(Example((Arg("f32", dims), i32_pairs(*p)), {"mode": mode}, error="InvalidArgument") for dims, p, mode in (
             ((2,), (2, 0), "REFLECT"), ((2,), (0, 3), "SYMMETRIC"), ((0,), (0, 0), "REFLECT"), ((3,), (-1, 0),
             "REFLECT"))),
         cost="move", by_length=(1,),
@@ -198,12 +194,12 @@ _RULES: list[OpRule] = [
     OpRule(
         "MirrorPadGrad", {"T": NUMBERS, "Tpaddings": INDEX}, _unpadded, _mirror_pad_grad,
         tuple(
-            Example((Arg(dtype, tuple(d + p[2 * i] + p[2 * i + 1] for i, d in enumerate(dims))), _pairs(*p)),
+            Example((Arg(dtype, tuple(d + p[2 * i] + p[2 * i + 1] for i, d in enumerate(dims))), i32_pairs(*p)),
             {"mode": mode})
             for dtype, dims, p, mode in _MIRRORS if 0 not in dims
         ) + (
-            Example((Arg("f32", (0, 3)), _pairs(0, 0, 1, 1)), {"mode": "SYMMETRIC"}, error="InvalidArgument"),
-            Example((Arg("f32", (3,)), _pairs(2, 0)), {"mode": "REFLECT"}, error="InvalidArgument"),),
+            Example((Arg("f32", (0, 3)), i32_pairs(0, 0, 1, 1)), {"mode": "SYMMETRIC"}, error="InvalidArgument"),
+            Example((Arg("f32", (3,)), i32_pairs(2, 0)), {"mode": "REFLECT"}, error="InvalidArgument"),),
         cost="move", by_length=(1,),
     ),
     OpRule(

@@ -17,9 +17,10 @@ from tf_disc.compiler.op_rules.record import (
     RuleContext,
     ShapeRule,
 )
+from tf_disc.compiler.op_rules.reductions import narrow, wide
 from tf_disc.compiler.op_rules.windows import (
     Windows,
-    dims_channels_last,
+    channels_last,
     from_channels_last,
     in_data_format,
     spatial_numbers,
@@ -32,7 +33,7 @@ def _windows(c: RuleContext, rank: int) -> tuple[Windows, Dims]:
     """The node's windows, and the result's shape, channels last."""
     if len(c[0].dims) != rank:
         raise c.unsupported(f"takes an operand of rank {rank}")
-    dims = dims_channels_last(c, c[0].dims)
+    dims = channels_last(c, c[0].dims)
     size, strides = (spatial_numbers(c, attr, rank) for attr in ("ksize", "strides"))
     found = windows(c, dims[1:-1], size, strides, [1] * (rank - 2))
     return found, (dims[0], *found.out, dims[-1])
@@ -60,14 +61,10 @@ def _max_pool(rank: int) -> Lowering:
 
 def _avg_pool(rank: int) -> Lowering:
     def lower(c: RuleContext) -> Value:
-        x = to_channels_last(c, c[0])
-        dtype = x.dtype
-        short = dtype in ("f16", "bf16")
-        x = c.b.elementwise("cast", x, dtype="f32") if short else x
+        x = wide(c, to_channels_last(c, c[0]))
         total = c.b.reduce("sum", _seen(c, rank, x, zero_of(c, x.dtype)), [rank - 1])
         result = c.b.elementwise("div", total, _counts(c, rank, x.dtype))
-        result = c.b.elementwise("cast", result, dtype=dtype) if short else result
-        return from_channels_last(c, result)
+        return from_channels_last(c, narrow(c, result))
 
     return lower
 
@@ -77,7 +74,7 @@ def _counts(c: RuleContext, rank: int, dtype: str) -> Value:
     found, _ = _windows(c, rank)
     if found.inside:
         return c.b.scalar(math.prod(found.size), dtype)
-    spatial = dims_channels_last(c, c[0].dims)[1:-1]
+    spatial = channels_last(c, c[0].dims)[1:-1]
     total: Value | None = None
     for axis, n in enumerate(spatial):
         count = _axis_counts(c, found, axis, n)

@@ -47,6 +47,11 @@ def i32(*values: int) -> Arg:
     return Arg("i32", (len(values),), values=values)
 
 
+def i32_pairs(*values: int) -> Arg:
+    """An operand of a fixed pair an axis: paddings, crops."""
+    return Arg("i32", (len(values) // 2, 2), values=values)
+
+
 def scalar_i32(value: int) -> Arg:
     """An operand of one fixed integer: an axis, a count."""
     return Arg("i32", (), values=value)

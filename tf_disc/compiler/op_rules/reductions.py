@@ -66,21 +66,22 @@ def _reduce(kind: str) -> OpRule:
     )
 
 
-def _wide(c: RuleContext, x: Value) -> Value:
+def wide(c: RuleContext, x: Value) -> Value:
     """Floats of 16 bits in f32: what is summed is not rounded on the way."""
     return c.b.elementwise("cast", x, dtype="f32") if x.dtype in SHORT_FLOATS else x
 
 
-def _narrow(c: RuleContext, x: Value) -> Value:
+def narrow(c: RuleContext, x: Value) -> Value:
+    """A result in the first operand's type."""
     return x if x.dtype == c[0].dtype else c.b.elementwise("cast", x, dtype=c[0].dtype)
 
 
 def _mean(c: RuleContext) -> Value:
     axes = c.axes(1, len(c[0].dims))
-    total = c.b.reduce("sum", _wide(c, c[0]), axes)
+    total = c.b.reduce("sum", wide(c, c[0]), axes)
     count = c.b.sizes([product(c[0].dims[a] for a in axes)], "i64", rank=0)
     mean = c.b.elementwise("div", total, c.b.elementwise("cast", count, dtype=total.dtype))
-    return _keep(c, _narrow(c, mean))
+    return _keep(c, narrow(c, mean))
 
 
 def softmax(c: RuleContext, x: Value) -> Value:
@@ -125,9 +126,9 @@ _ROWS = tuple(
 
 
 def _l2_loss(c: RuleContext) -> Value:
-    x = _wide(c, c[0])
+    x = wide(c, c[0])
     total = c.b.reduce("sum", c.b.elementwise("mul", x, x), list(range(len(x.dims))))
-    return _narrow(c, c.b.elementwise("mul", total, c.b.scalar(0.5, x.dtype)))
+    return narrow(c, c.b.elementwise("mul", total, c.b.scalar(0.5, x.dtype)))
 
 
 def _arg_shape(c: RuleContext) -> list[Dims]:
@@ -236,7 +237,7 @@ RULES: list[OpRule] = [
         "Softmax",
         {"T": FLOATING},
         _rows_shape,
-        lambda c: _narrow(c, softmax(c, _wide(c, c[0]))),
+        lambda c: narrow(c, softmax(c, wide(c, c[0]))),
         _ROWS,
         alone=True,
         notes="A row with a NaN or +inf is NaN throughout, as it is by Softmax's definition and in TensorFlow's f64; "
@@ -246,7 +247,7 @@ RULES: list[OpRule] = [
         "LogSoftmax",
         {"T": FLOATING},
         _rows_shape,
-        lambda c: _narrow(c, log_softmax(c, _wide(c, c[0]))),
+        lambda c: narrow(c, log_softmax(c, wide(c, c[0]))),
         _ROWS,
         alone=True,
     ),

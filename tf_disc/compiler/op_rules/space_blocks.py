@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from tf_disc.compiler.ir.dims import Dim, DimLike, product
 from tf_disc.compiler.ir.graph import Value
 from tf_disc.compiler.op_rules.dtypes import ANY, INDEX, NUMBERS
 from tf_disc.compiler.op_rules.examples import of_every_type
 from tf_disc.compiler.op_rules.padding import zero_of
-from tf_disc.compiler.op_rules.record import Arg, Dims, Example, OpRule, RuleContext, i32
+from tf_disc.compiler.op_rules.record import Arg, Dims, Example, OpRule, RuleContext, i32, i32_pairs
 
 
 def _block(c: RuleContext) -> int:
@@ -68,6 +66,12 @@ def _blocks(c: RuleContext) -> tuple[list[int], list[tuple[Dim, Dim]]]:
     return sides, list(zip(flat[::2], flat[1::2], strict=True))
 
 
+def _fronts(c: RuleContext, margins: list[tuple[Dim, Dim]]) -> list[DimLike]:
+    """What is in front of each axis of the operand: nothing of the batch and of those that have no blocks."""
+    fronts = [front for front, _ in margins]
+    return [0, *fronts, *[0] * (len(c[0].dims) - 1 - len(fronts))]
+
+
 def _space_to_batch_shape(c: RuleContext) -> list[Dims]:
     sides, margins = _blocks(c)
     n, *rest = c[0].dims
@@ -83,22 +87,17 @@ def _space_to_batch(c: RuleContext) -> Value:
     (dims,) = _space_to_batch_shape(c)
     n, *rest = c[0].dims
     count = len(sides)
-    begin: list[DimLike] = [0, *(front for front, _ in margins), *(0 for _ in rest[count:])]
     sizes: list[DimLike] = [
         n,
         *(d * s for d, s in zip(dims[1:], sides, strict=False)),
         *rest[count:],
     ]
-    padded = c.b.pad(c[0], zero_of(c, c[0].dtype), begin, sizes, [1] * len(sizes))
+    padded = c.b.pad(c[0], zero_of(c, c[0].dtype), _fronts(c, margins), sizes, [1] * len(sizes))
     pairs = [part for d, s in zip(dims[1:], sides, strict=False) for part in (d, s)]
     cut = c.b.reshape(padded, [n, *pairs, *rest[count:]])
-    order = [*_every_second(2, count), 0, *_every_second(1, count)]
+    order = [*range(2, 1 + 2 * count, 2), 0, *range(1, 1 + 2 * count, 2)]
     moved = c.b.transpose(cut, [*order, *range(1 + 2 * count, len(cut.dims))])
     return c.b.reshape(moved, dims)
-
-
-def _every_second(first: int, count: int) -> Sequence[int]:
-    return range(first, first + 2 * count, 2)
 
 
 def _batch_to_space_shape(c: RuleContext) -> list[Dims]:
@@ -126,12 +125,7 @@ def _batch_to_space(c: RuleContext) -> Value:
     whole = c.b.reshape(
         moved, [dims[0], *(d * s for d, s in zip(rest, sides, strict=False)), *rest[count:]]
     )
-    begin: list[DimLike] = [0, *(front for front, _ in margins), *(0 for _ in rest[count:])]
-    return c.b.slice(whole, begin, dims, [1] * len(dims))
-
-
-def _margins(*values: int) -> Arg:
-    return Arg("i32", (len(values) // 2, 2), values=values)
+    return c.b.slice(whole, _fronts(c, margins), dims, [1] * len(dims))
 
 
 def _image(dims: tuple[int, ...], block: int, error: str = "") -> Example:
@@ -141,7 +135,7 @@ def _image(dims: tuple[int, ...], block: int, error: str = "") -> Example:
 def _batch(
     dims: tuple[int, ...], sides: tuple[int, ...], margins: tuple[int, ...], error: str = ""
 ) -> Example:
-    return Example((Arg("f32", dims), i32(*sides), _margins(*margins)), {}, error)
+    return Example((Arg("f32", dims), i32(*sides), i32_pairs(*margins)), {}, error)
 
 
 _RULES: list[OpRule] = [

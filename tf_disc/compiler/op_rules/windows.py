@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from tf_disc.compiler.ir.dims import Dim, as_dim
 from tf_disc.compiler.ir.graph import Value
 from tf_disc.compiler.op_rules.record import Dims, RuleContext
+
+_T = TypeVar("_T")
 
 
 def channels_first(c: RuleContext) -> bool:
@@ -30,9 +33,9 @@ def from_channels_last(c: RuleContext, value: Value) -> Value:
     return c.b.transpose(value, [0, rank - 1, *range(1, rank - 1)]) if channels_first(c) else value
 
 
-def dims_channels_last(c: RuleContext, dims: Sequence[Dim]) -> Dims:
-    """An operand's shape with its channels last."""
-    return (dims[0], *dims[2:], dims[1]) if channels_first(c) else tuple(dims)
+def channels_last(c: RuleContext, items: Sequence[_T]) -> tuple[_T, ...]:
+    """What there is of each of an operand's axes, such as its sizes, with the channels' last."""
+    return (items[0], *items[2:], items[1]) if channels_first(c) else tuple(items)
 
 
 def in_data_format(c: RuleContext, dims: Sequence[Dim]) -> Dims:
@@ -45,9 +48,8 @@ def spatial_numbers(c: RuleContext, attr: str, rank: int) -> list[int]:
     numbers = [int(n) for n in c.attr(attr, (1,) * rank)]
     if len(numbers) != rank:
         raise c.unsupported(f"{attr} has {len(numbers)} numbers for {rank} axes")
-    spatial = numbers[2:] if channels_first(c) else numbers[1:-1]
-    others = numbers[:2] if channels_first(c) else [numbers[0], numbers[-1]]
-    if any(n != 1 for n in others):
+    batch, *spatial, channels = channels_last(c, numbers)
+    if (batch, channels) != (1, 1):
         raise c.unsupported(f"{attr} of batch or channels")
     return spatial
 
@@ -89,7 +91,8 @@ def windows(
         reach = (k - 1) * d + 1
         if padding == "SAME":
             count = (n + (s - 1)) // s
-            lacking = Dim.call("max", (count - 1) * s + reach - n, 0)
+            # One element alone never leaves the axis.
+            lacking = Dim.call("max", (count - 1) * s + reach - n, 0) if reach > 1 else as_dim(0)
             front = lacking // 2
             inside = inside and reach == 1
         else:
@@ -108,7 +111,7 @@ def _explicit(c: RuleContext, spatial: int) -> list[tuple[int, int]]:
     if len(flat) != 2 * (spatial + 2):
         raise c.unsupported(f"{len(flat)} paddings for {spatial + 2} axes")
     pairs = list(zip(flat[::2], flat[1::2], strict=True))
-    others = pairs[:2] if channels_first(c) else [pairs[0], pairs[-1]]
-    if any(p != (0, 0) for p in others):
+    batch, *inner, channels = channels_last(c, pairs)
+    if (batch, channels) != ((0, 0), (0, 0)):
         raise c.unsupported("padding of batch or channels")
-    return pairs[2:] if channels_first(c) else pairs[1:-1]
+    return inner

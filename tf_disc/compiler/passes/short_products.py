@@ -10,13 +10,11 @@ index maps, into the loop that makes the value. A weight stays as it is: it is r
 from __future__ import annotations
 
 from tf_disc.compiler.ir.graph import Graph, Op, Value
+from tf_disc.compiler.ir.short_values import MOVES, is_widened
 from tf_disc.compiler.ir.types import TensorType
 from tf_disc.compiler.passes.eliminate import eliminate_dead
 from tf_disc.compiler.passes.materialize import storage_of
 from tf_disc.compiler.passes.views import has_dense_rows, strided_view
-
-#: Index maps of one operand, whose elements come out unchanged.
-_MOVED = ("reshape", "transpose", "broadcast", "slice", "window")
 
 
 def short_products(graph: Graph) -> None:
@@ -40,7 +38,7 @@ class _Rewriter:
     def rewrite(self, op: Op, weights: set[Value]) -> None:
         """Gives the product its short operands, where both have them."""
         a, b = op.operands
-        if not _is_widened(a) or not _is_widened(b):
+        if not is_widened(a) or not is_widened(b):
             return
         packed = _weight_of(op, b, weights)
         left = self.narrow(a)
@@ -69,7 +67,7 @@ class _Rewriter:
             return self._lowered[value]
         op = value.op
         result = value
-        if op is not None and op.name in _MOVED:
+        if op is not None and op.name in MOVES:
             result = self.moved(op, self.lowered(op.operands[0]))
         elif op is not None and op.name == "cast":
             inner = op.operands[0].op
@@ -112,17 +110,9 @@ class _Rewriter:
         return self._emitted[key]
 
 
-def _is_widened(value: Value) -> bool:
-    """True for a cast of bf16 to f32, seen through index maps."""
-    while value.op is not None and value.op.name in _MOVED:
-        value = value.op.operands[0]
-    op = value.op
-    return op is not None and op.name == "cast" and op.operands[0].dtype == "bf16"
-
-
 def _passes(op: Op) -> bool:
     """True for an index map before which rounding is no more work: of a part of an input, the rest is not rounded."""
-    return op.name in _MOVED and (op.name != "slice" or storage_of(op.operands[0]).op is not None)
+    return op.name in MOVES and (op.name != "slice" or storage_of(op.operands[0]).op is not None)
 
 
 def _weight_of(op: Op, b: Value, weights: set[Value]) -> Value | None:

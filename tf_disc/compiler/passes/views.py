@@ -6,7 +6,7 @@ memory they read; `through_broadcast` tells how an elementwise chain reads a rep
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tf_disc.compiler.ir.dims import Dim, as_dim, product
@@ -161,12 +161,10 @@ def strided_view(value: Value) -> View | None:
         return View(inner.base, offset, value.dims, tuple(strides))
     if op.name == "window":
         axes = inner.strides[1:-1]
-        begin = zip(op.attrs["begin"], axes, strict=True)
-        offset = inner.offset - product_sum(begin)
         places = [s * by for s, by in zip(axes, op.attrs["strides"], strict=True)]
         elements = [s * by for s, by in zip(axes, op.attrs["dilations"], strict=True)]
         moved = (inner.strides[0], *places, *elements, inner.strides[-1])
-        return View(inner.base, offset, value.dims, moved)
+        return View(inner.base, inner.offset, value.dims, moved)
     if op.name == "broadcast":
         pad = len(value.dims) - len(inner.dims)
         strides = [as_dim(0)] * pad
@@ -174,14 +172,6 @@ def strided_view(value: Value) -> View | None:
             strides.append(as_dim(0) if d.is_one and not e.is_one else s)
         return View(inner.base, inner.offset, value.dims, tuple(strides))
     return _reshaped(inner, value)
-
-
-def product_sum(pairs: Iterable[tuple[Dim, Dim]]) -> Dim:
-    """The sum of the products of pairs."""
-    total = as_dim(0)
-    for a, b in pairs:
-        total = total + a * b
-    return total
 
 
 def _reshaped(inner: View, value: Value) -> View | None:
